@@ -80,6 +80,7 @@ impl Task {
         // A workload that asks for what the design does not serve is refused here.
         let Opened { work, about, mut notes } =
             source.open(capacity, design.ftl.kind().serves(), settings.seed)?;
+        let settings = Settings { state: held(source, settings.state, capacity)?, ..settings };
         let filled = settings.state.fill_bytes(capacity);
         if settings.state.span_bytes(capacity) < capacity {
             // What does not fit in the part that is written is refused here, too.
@@ -180,6 +181,23 @@ pub fn batch(
     Ok((requests, promise.limit))
 }
 
+/// A preparation that leaves what the workload says is in use: where the rest is trimmed, only that is filled.
+fn held(source: &Source, state: Preparation, capacity: u64) -> Result<Preparation, WorkloadError> {
+    let Some(in_use) = source.in_use() else { return Ok(state) };
+    let refused =
+        |reason: String| WorkloadError::DoesNotFit { what: format!("workload '{}'", source.text()), reason };
+    let bytes = in_use.bytes(capacity).map_err(refused)?;
+    if state.fill < 1.0 || state.span.is_some() {
+        let reason =
+            "used= and the fill= or span= of --precondition both say what the device holds: keep one";
+        return Err(refused(reason.to_string()));
+    }
+    match in_use.trimmed && state.state != State::Fresh {
+        true => Ok(state.filling(bytes, capacity)),
+        false => Ok(state),
+    }
+}
+
 /// What the writes of a workload depend on.
 pub(crate) fn workload_key(source: &Source) -> String {
     format!("{}\n{:?}", source.text(), source.hash())
@@ -195,7 +213,11 @@ pub(crate) fn own_of(
     if preparation.state != State::Steady {
         return Ok(None);
     }
-    let capacity = preparation.span_bytes(design.capacity_bytes());
+    // A workload that says what is in use goes there by itself.
+    let capacity = match source.in_use() {
+        Some(_) => design.capacity_bytes(),
+        None => preparation.span_bytes(design.capacity_bytes()),
+    };
     source.open_own(capacity, design.ftl.kind().serves(), preparation.seed ^ OWN_SEED)
 }
 

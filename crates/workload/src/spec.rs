@@ -22,6 +22,7 @@ use crate::block::tpcc::{self, TpccConfig};
 use crate::durable::compile::{self, CompileConfig};
 use crate::durable::compiler::{self, CompilerConfig};
 use crate::durable::debit_credit::{self, DebitCreditConfig};
+use crate::in_use::InUse;
 use crate::memory::random_words::{self, WordsConfig};
 use crate::memory::tpca::{self, TpcaConfig};
 use crate::words::Words;
@@ -37,6 +38,8 @@ pub struct WorkloadSpec {
     pub text: String,
     /// Its kind and parameters.
     pub kind: Kind,
+    /// How much of the device is in use, if it says: the workload sees a device of so many bytes.
+    pub in_use: Option<InUse>,
 }
 
 /// The kind of a workload and its parameters.
@@ -134,7 +137,9 @@ impl Target {
 impl WorkloadSpec {
     /// Reads the text after `-w`. Files are not opened yet.
     pub fn parse(text: &str) -> Result<WorkloadSpec, WorkloadError> {
-        let (text, head) = (text.trim(), Words::head_of(text));
+        let whole = text.trim();
+        let (in_use, text) = InUse::take(whole)?;
+        let (text, head) = (text.as_str(), Words::head_of(whole));
         let kind = match head.as_str() {
             kind if generator::KINDS.contains(&kind) => Kind::Generator(GeneratorSpec::parse(text)?),
             tpcc::KIND => Kind::Tpcc(TpccConfig::parse(text)?),
@@ -156,7 +161,12 @@ impl WorkloadSpec {
                 None => return Err(unknown(text, file)),
             },
         };
-        Ok(WorkloadSpec { text: text.to_owned(), kind })
+        let spec = WorkloadSpec { text: whole.to_owned(), kind, in_use };
+        if in_use.is_some() && spec.wants() != Serves::Blocks {
+            let reason = "used= is of a device of blocks, and this workload asks for none".to_owned();
+            return Err(WorkloadError::Text { text: whole.to_owned(), reason });
+        }
+        Ok(spec)
     }
 
     /// What it asks for.
@@ -176,8 +186,9 @@ impl WorkloadSpec {
     /// Opens it on a device. Loads and stores need a memory, transactions a log.
     pub fn open(&self, target: Target, seed: u64) -> Result<Opened, WorkloadError> {
         let what = format!("workload '{}'", self.text);
-        let capacity = target.capacity_bytes;
         target.check_serves(&what, self.wants())?;
+        let target = self.within(target)?;
+        let capacity = target.capacity_bytes;
         let work = match &self.kind {
             Kind::Generator(spec) => {
                 target.check_unit(&what, spec.sizes.smallest())?;
@@ -218,6 +229,14 @@ impl WorkloadSpec {
         Ok(Opened { streams: vec![stream], notes: note.map(str::to_owned).into_iter().collect() })
     }
 
+    /// The part of a device that is in use.
+    pub fn within(&self, target: Target) -> Result<Target, WorkloadError> {
+        let Some(in_use) = self.in_use else { return Ok(target) };
+        let refused =
+            |reason| WorkloadError::DoesNotFit { what: format!("workload '{}'", self.text), reason };
+        Ok(Target { capacity_bytes: in_use.bytes(target.capacity_bytes).map_err(refused)?, ..target })
+    }
+
     /// The copy whose writes, drawn with another seed, bring a device to its steady state: without an end where it can do
     /// without one. `None` if it has none: a log is in its steady state from the first transaction on.
     pub fn preparing(&self) -> Option<WorkloadSpec> {
@@ -233,7 +252,7 @@ impl WorkloadSpec {
             | Kind::Job { .. }
             | Kind::Trace(_)) => kind.clone(),
         };
-        Some(WorkloadSpec { text: self.text.clone(), kind })
+        Some(WorkloadSpec { text: self.text.clone(), kind, in_use: self.in_use })
     }
 
     /// The share of its requests that write blocks, 0 to 1; 1 if it is not known. Transactions on a memory store a few

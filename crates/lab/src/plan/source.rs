@@ -10,7 +10,7 @@ use nvlab_workload::columns::Columns;
 use nvlab_workload::replay::{Replay, ReplaySpec};
 use nvlab_workload::spec::Kind;
 use nvlab_workload::{
-    AnyBlockWorkload, Pacing, Serves, Span, Stream, Target, Work, WorkloadError, WorkloadSpec,
+    AnyBlockWorkload, InUse, Pacing, Serves, Span, Stream, Target, Work, WorkloadError, WorkloadSpec,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +33,7 @@ pub struct Source {
     hash: Option<u64>,
     /// Warnings that do not affect the result.
     asides: Vec<String>,
+    in_use: Option<InUse>,
 }
 
 /// One of the workloads.
@@ -69,7 +70,9 @@ impl Source {
     pub fn read(text: &str, cache: Option<&Path>) -> Result<Arc<Source>, WorkloadError> {
         let mut asides = Vec::new();
         let parts = text.split(AND).map(|text| Part::read(text, cache, &mut asides));
-        let parts = parts.collect::<Result<Vec<Part>, WorkloadError>>()?;
+        let mut parts = parts.collect::<Result<Vec<Part>, WorkloadError>>()?;
+        let in_use = in_use(text, &parts)?;
+        parts.iter_mut().for_each(|part| part.spec.in_use = in_use);
         let hashes: Vec<u64> = parts.iter().filter_map(|part| part.hash).collect();
         let hash = match &hashes[..] {
             [] => None,
@@ -77,7 +80,7 @@ impl Source {
             hashes => Some(xxhash_rust::xxh3::xxh3_64(format!("{hashes:x?}").as_bytes())),
         };
         let texts: Vec<&str> = parts.iter().map(|part| part.spec.text.as_str()).collect();
-        Ok(Arc::new(Source { text: texts.join(AND), parts, hash, asides }))
+        Ok(Arc::new(Source { text: texts.join(AND), parts, hash, asides, in_use }))
     }
 
     /// The text it was read from.
@@ -88,6 +91,11 @@ impl Source {
     /// True if it is a trace.
     pub fn is_trace(&self) -> bool {
         matches!(&self.parts[..], [part] if part.trace.is_some())
+    }
+
+    /// How much of the device is in use, and what the rest holds, if it says: of several workloads, for all of them.
+    pub fn in_use(&self) -> Option<InUse> {
+        self.in_use
     }
 
     /// The hash of its files, if it has some.
@@ -239,6 +247,19 @@ fn repeated(passes: Vec<Work>) -> Option<Work> {
     passes.map(|passes| Work::Requests(AnyBlockWorkload::Repeated(Repeated::new(passes))))
 }
 
+/// How much of the device is in use: what one of the parts says holds for all.
+fn in_use(text: &str, parts: &[Part]) -> Result<Option<InUse>, WorkloadError> {
+    let mut said = parts.iter().filter_map(|part| part.spec.in_use);
+    let first = said.next();
+    match said.find(|other| Some(*other) != first) {
+        None => Ok(first),
+        Some(_) => {
+            let reason = "used= and trimmed= are of the device: say them once for all workloads".to_string();
+            Err(WorkloadError::Text { text: text.to_string(), reason })
+        }
+    }
+}
+
 /// How a part is opened.
 type Open = fn(&Part, Target, u64) -> Result<nvlab_workload::Opened, WorkloadError>;
 
@@ -268,6 +289,7 @@ impl Part {
         let (Kind::Trace(spec), Some(held)) = (&self.spec.kind, &self.trace) else {
             return self.spec.open(target, seed);
         };
+        let target = self.spec.within(target)?;
         let columns = held.columns(spec, self.hash)?;
         let replay = Replay::new(Columns::clone(&columns), spec, target.capacity_bytes, seed)?;
         let work = Work::Requests(AnyBlockWorkload::Replay(replay));
@@ -278,6 +300,7 @@ impl Part {
     fn open_own(&self, target: Target, seed: u64) -> Result<nvlab_workload::Opened, WorkloadError> {
         let nothing = Ok(nvlab_workload::Opened { streams: Vec::new(), notes: Vec::new() });
         if let (Kind::Trace(spec), Some(held)) = (&self.spec.kind, &self.trace) {
+            let target = self.spec.within(target)?;
             let columns = held.columns(spec, self.hash)?;
             let once = ReplaySpec { loops: 1, keeps_think: false, ..spec.clone() };
             let replay = Replay::new(Columns::clone(&columns), &once, target.capacity_bytes, seed)?;

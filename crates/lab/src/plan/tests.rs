@@ -194,3 +194,28 @@ fn a_recorded_program_keeps_what_it_computes() {
     );
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+#[test]
+fn what_is_in_use_says_what_the_rest_of_the_device_holds() {
+    let design = Design::load("bench-4g", &["media.nand.blocks=256".into()]).unwrap();
+    let waf = |text: &str, state: &str| {
+        let source = Source::read(text, None).unwrap();
+        let settings =
+            Settings { seed: 1, until: Some(Until::Requests(50_000)), state: state.parse().unwrap() };
+        let task = Task::new(design.clone(), "small".into(), &source, settings)?;
+        Ok::<f64, WorkloadError>(task.run(&mut |_, _| true).unwrap().write_amplification.total)
+    };
+    let [kept, trimmed] =
+        ["no", "yes"].map(|word| waf(&format!("uniform used=30% trimmed={word}"), "steady").unwrap());
+    // As the older words say it: the rest was filled once, or never written.
+    let older = waf("uniform span=30%", "steady").unwrap();
+    assert!((kept / older - 1.0).abs() < 0.03, "{kept} {older}");
+    assert!(kept > 1.5 * trimmed, "{kept} {trimmed}");
+    // The part in use has all of the free space to itself: 30 % in use of 88 %. Uniform writes over so little need hardly any cleaning.
+    assert!((1.0..1.1).contains(&trimmed), "{trimmed}");
+    let both = waf("uniform used=30% trimmed=yes", "steady,fill=50%").unwrap_err().to_string();
+    assert!(both.contains("keep one"), "{both}");
+    let twice =
+        Source::read("uniform used=30% trimmed=yes + uniform used=40% trimmed=yes", None).unwrap_err();
+    assert!(twice.to_string().contains("once for all workloads"), "{twice}");
+}

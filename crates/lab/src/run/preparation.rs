@@ -91,6 +91,12 @@ impl Preparation {
         share_of(capacity_bytes, self.span.unwrap_or(self.fill))
     }
 
+    /// The same, of which the first `bytes` are written, and at most a ten-thousandth of the capacity more.
+    pub(crate) fn filling(self, bytes: u64, capacity_bytes: u64) -> Preparation {
+        let needed = (bytes.next_multiple_of(GRAIN_BYTES) as f64 / capacity_bytes as f64).min(1.0);
+        Preparation { fill: ((needed * 1e4 - 1e-9).ceil() / 1e4).min(1.0), ..self }
+    }
+
     /// The seed of the device and its preparation in a run with this seed.
     pub fn device_seed(&self, run_seed: u64) -> u64 {
         if self.state == State::Fresh { run_seed } else { self.seed }

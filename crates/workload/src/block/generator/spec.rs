@@ -88,12 +88,14 @@ impl Amount {
 
     /// `1GiB` or `30%`.
     fn parse(words: &Words, key: &str) -> Result<Option<Amount>, WorkloadError> {
-        let Some(value) = words.value(key) else { return Ok(None) };
-        if value.ends_with('%') {
-            let share = words.quantity(key, quantity::fraction)?;
-            return Ok(share.map(Amount::Share));
+        words.quantity(key, Amount::read)
+    }
+
+    pub(crate) fn read(value: &str) -> Result<Amount, quantity::QuantityError> {
+        match value.ends_with('%') {
+            true => quantity::fraction(value).map(Amount::Share),
+            false => quantity::bytes(value).map(Amount::Bytes),
         }
-        Ok(words.quantity(key, quantity::bytes)?.map(Amount::Bytes))
     }
 }
 
