@@ -28,7 +28,7 @@ pub(crate) use named::split;
 pub use source::Source;
 pub use until::Until;
 
-use crate::design::Design;
+use crate::design::{Design, Part};
 use crate::prepared::Shelf;
 use crate::result::RunResult;
 use crate::run::watched::{Onlooker, run_watched};
@@ -93,6 +93,7 @@ impl Task {
                 display_bytes(filled)
             ));
         }
+        notes.extend(effort(&design, &design_name, &work, &settings.state));
         let promise = Promise::new(settings.until, &*work, source.write_share(), work.unit(), capacity);
         if !source.is_trace() {
             length::check(&work, &promise.limit, source.text())?;
@@ -196,6 +197,33 @@ fn held(source: &Source, state: Preparation, capacity: u64) -> Result<Preparatio
         true => Ok(state.filling(bytes, capacity)),
         false => Ok(state),
     }
+}
+
+/// Programs of a unit that are simulated in a second of processor time, about.
+const PROGRAMS_PER_S: f64 = 8e6;
+/// Minutes of processor time that are said beforehand.
+const MINUTES_SAID: f64 = 1.0;
+
+/// What takes long before anything is measured, why, and what would be faster.
+fn effort(design: &Design, name: &str, work: &Work, state: &Preparation) -> Option<String> {
+    let Work::Requests(workload) = work else { return None };
+    let (raw, unit) = (design.raw_bytes() as f64, design.ftl.unit_bytes() as f64);
+    // Two erases of each block, and four windows of half a capacity, if nothing has to be moved.
+    let units = (2.0 * raw + 2.0 * state.fill_bytes(design.capacity_bytes()) as f64) / unit;
+    let minutes = units / PROGRAMS_PER_S / 60.0;
+    let medium = design.media.get(design.ftl.medium()).map(|medium| &medium.part);
+    let erases = matches!(medium, Some(Part::Nand(_) | Part::Nor(_)));
+    if state.state != State::Steady || !erases || minutes < MINUTES_SAID {
+        return None;
+    }
+    let why = match state.twin {
+        true => run::why_full_size(design, &**workload)?,
+        false => "twin=no",
+    };
+    Some(format!(
+        "{name}: the way to its steady state takes {minutes:.0} minutes of processor time and more, since it is written at full \
+         size: {why}. Faster: --precondition full, or a smaller drive with the same shares (nvlab design scale)"
+    ))
 }
 
 /// What the writes of a workload depend on.

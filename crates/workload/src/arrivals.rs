@@ -149,6 +149,10 @@ impl Arrivals {
         Time::from_ps(self.now_ps)
     }
 
+    pub(crate) fn pace(&self) -> Pace {
+        self.pace
+    }
+
     pub(crate) fn pacing(&self) -> Pacing {
         match self.pace {
             Pace::Closed { depth } => Pacing::Closed { depth },

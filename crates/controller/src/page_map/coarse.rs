@@ -21,13 +21,13 @@ use nvlab_units::{BlockId, Geometry};
 /// device, and what cleaning costs differs by a percent and more.
 const UNITS_PER_BLOCK_MIN: u32 = 256;
 /// Units that are one in the twin, at most.
-const FACTOR_MAX: u32 = 64;
+const FACTOR_MAX: u32 = 256;
 /// The least factor that is worth it.
 const FACTOR_MIN: u32 = 4;
 
-/// How many units are one in the twin: as many as possible, a multiple of `multiple` and a divisor of `start`, so that blocks
-/// and pages are still divided evenly, also those in SLC mode.
-fn factor(geometry: &Geometry, slc: Option<&SlcMode>, multiple: u32, start: u32) -> Option<u32> {
+/// How many units are one in the twin: as many as possible, a multiple of each of `requests`, so that blocks and pages are
+/// still divided evenly, also those in SLC mode.
+fn factor(geometry: &Geometry, slc: Option<&SlcMode>, requests: &[u32]) -> Option<u32> {
     let (block, page) = (geometry.units_per_block(), geometry.units_per_page);
     (FACTOR_MIN..=FACTOR_MAX).rev().find(|&k| {
         let pages = match slc {
@@ -35,7 +35,7 @@ fn factor(geometry: &Geometry, slc: Option<&SlcMode>, multiple: u32, start: u32)
             Some(slc) => page.is_multiple_of(k) && slc.units_per_page.is_multiple_of(k),
         };
         let blocks = block.is_multiple_of(k) && block / k >= UNITS_PER_BLOCK_MIN;
-        pages && blocks && k.is_multiple_of(multiple) && start.is_multiple_of(k)
+        pages && blocks && requests.iter().all(|&units| k.is_multiple_of(units))
     })
 }
 
@@ -65,22 +65,39 @@ fn flash(fine: &FlashConfig, k: u32) -> FlashConfig {
     }
 }
 
+impl PageMapConfig {
+    /// Why a controller with these parameters has no twin; `flushes`: some of the writes are forced to the medium.
+    pub fn twin_obstacle(&self, faults: &Faults, flushes: bool) -> Option<&'static str> {
+        if self.demand.is_some() {
+            // Which of its pages are in memory, and where the others are, a twin does not tell.
+            return Some("the map is not all in memory");
+        }
+        if self.allocation == Allocation::Superblock {
+            return Some("superblocks are cleaned as a whole");
+        }
+        if faults.program_failure > 0.0 {
+            return Some("programs may fail");
+        }
+        let is_protected = self.buffer.is_some_and(|buffer| buffer.protected);
+        (flushes && !is_protected)
+            .then_some("flushes fill pages with padding, since the buffer is not protected")
+    }
+}
+
 impl<S: Store> PageMap<S> {
     /// A factory-new twin of this controller, which must be new too, and the number of units that are one in it: a multiple
-    /// of `multiple`, the units of a request, and a divisor of `start`, the first unit that requests go to. `None` if the
-    /// state of a twin would not be that of this controller: with payload, superblocks, a map that is not all in memory (which
-    /// of its pages are, and where, a twin does not tell), programs that may fail, or too few units in a block.
+    /// of each of `requests`, the units of requests. `None` if the state of a twin would not be that of this controller
+    /// ([`PageMapConfig::twin_obstacle`]), with payload, or with too few units in a block.
     ///
     /// Of its units, the first [`PageMapConfig::logical_units`] of this controller divided by the factor, rounded down,
     /// stand for units of this controller; what it has beyond them stands for the blocks of checkpoints.
-    pub fn twin(&self, multiple: u32, start: u32) -> Option<(PageMap, u32)> {
+    pub fn twin(&self, requests: &[u32], flushes: bool) -> Option<(PageMap, u32)> {
         let nand = self.array.nand().config();
-        let plain = !S::KEEPS && self.demand.is_none() && self.config.allocation == Allocation::Dynamic;
-        if !plain || nand.faults.program_failure > 0.0 {
+        if S::KEEPS || self.config.twin_obstacle(&nand.faults, flushes).is_some() {
             return None;
         }
         let slc = self.cache().and_then(|_| self.array.nand().cells().slc_mode());
-        let k = factor(&self.geometry, slc, multiple, start)?;
+        let k = factor(&self.geometry, slc, requests)?;
         let array = flash(nand, k);
         let pages = self.config.streams.count() * array.geometry.dies() * array.geometry.units_per_page;
         let map_blocks = match self.config.checkpoint_units {

@@ -114,7 +114,7 @@ fn a_device_goes_on_where_its_twin_stopped() {
         if let Some(when_full) = cache {
             map = with_cache(map, when_full);
         }
-        let (mut twin, k) = map.twin(2, 0).unwrap_or_else(|| panic!("{cleaning:?}: no twin"));
+        let (mut twin, k) = map.twin(&[2], true).unwrap_or_else(|| panic!("{cleaning:?}: no twin"));
         assert_eq!(k, 16, "4096 units of a block over at least 256");
         let mut rng = Rng::new(5);
         let mut at = Time::ZERO;
@@ -165,20 +165,19 @@ fn a_device_goes_on_where_its_twin_stopped() {
 #[test]
 fn a_device_whose_twin_would_differ_has_none() {
     let plain = device(4, Cleaning::Greedy, Streams::One, None);
-    assert!(plain.twin(1, 0).is_some());
-    assert!(plain.twin(3, 0).is_none(), "4096 units are no multiple of 3");
-    assert_eq!(plain.twin(1, 24).map(|(_, k)| k), Some(8), "divides where the requests begin");
+    assert!(plain.twin(&[1], false).is_some());
+    assert!(plain.twin(&[1, 3], false).is_none(), "4096 units are no multiple of 3");
     let mut flash = plain.nand().config().clone();
     flash.faults.program_failure = 0.01;
     let failing = PageMap::new(plain.config().clone(), Nand::new(flash.clone(), ())).unwrap();
-    assert!(failing.twin(1, 0).is_none(), "programs that fail");
+    assert!(failing.twin(&[1], false).is_none(), "programs that fail");
     flash.faults = Faults::NONE;
     let demand = DemandMap { entries: 1024, cache_pages: 16, host_pages: 0, host_read: Span::ZERO };
     let config = PageMapConfig { demand: Some(demand), ..plain.config().clone() };
     let on_demand = PageMap::new(config, Nand::new(flash.clone(), ())).unwrap();
-    assert!(on_demand.twin(1, 0).is_none(), "a map that is not all in memory");
+    assert!(on_demand.twin(&[1], false).is_none(), "a map that is not all in memory");
     let config = PageMapConfig { allocation: Allocation::Superblock, buffer: None, ..plain.config().clone() };
     let superblocks =
         PageMap::new(PageMapConfig { logical_units: 150_000, ..config }, Nand::new(flash, ())).unwrap();
-    assert!(superblocks.twin(1, 0).is_none(), "superblocks");
+    assert!(superblocks.twin(&[1], false).is_none(), "superblocks");
 }

@@ -135,8 +135,9 @@ A trace that writes less than twice what it touches does not say which of its un
 again, and when. Repeated, it overwrites them in the order in which it wrote them, which costs
 least; the result says so, and names the other end as well: as many bytes, written unit by unit in
 random order on the same device.
-A page-mapped device of 2^20 units and more, under a generator that draws every address anew, is
-settled as a twin first: up to 64 units are one in it, so it takes as many times fewer writes. Then
+A page-mapped device of 2^20 units and more, under generators that draw every address anew, is
+settled as a twin first: up to 256 units are one in it, so it takes as many times fewer writes. Of
+several streams, all must have a rate, or all a depth and the same share of reads. Then
 each is split into its units and an eighth of a capacity is written at full size, then longer
 windows until one agrees. The report says so; twin=no does without (steady,twin=no).
 `nvlab serve DESIGN --precondition ...` serves a new device in such a state, after uniform writes of

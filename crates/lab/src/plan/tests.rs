@@ -219,3 +219,30 @@ fn what_is_in_use_says_what_the_rest_of_the_device_holds() {
         Source::read("uniform used=30% trimmed=yes + uniform used=40% trimmed=yes", None).unwrap_err();
     assert!(twice.to_string().contains("once for all workloads"), "{twice}");
 }
+
+#[test]
+fn what_takes_long_is_said_with_its_reason_before_it_begins() {
+    let notes = |design: &str, text: &str, state: &str| {
+        let design = Design::load(design, &[]).unwrap();
+        let source = Source::read(text, None).unwrap();
+        let settings = Settings { seed: 1, until: None, state: state.parse().unwrap() };
+        Task::new(design, "large".into(), &source, settings).unwrap().notes.join("\n")
+    };
+    for (design, text, why) in [
+        ("p4500-1tb", "sequential bs=128KiB", "not drawn each for itself"),
+        ("p4500-1tb", "uniform qd=4 + uniform rate=1k/s", "some have a rate and some a depth"),
+        ("p4500-1tb", "uniform bs=2KiB", "not whole units"),
+    ] {
+        let found = notes(design, text, "steady");
+        assert!(found.contains("minutes of processor time") && found.contains(why), "{text}: {found}");
+        assert!(!notes(design, text, "full").contains("minutes"), "{text}");
+    }
+    for text in [
+        "uniform",
+        "zipf flush=8 rate=1k/s + uniform rate=2k/s",
+        "uniform rw=randread",
+        "uniform qd=4 + uniform rw=randread",
+    ] {
+        assert_eq!(notes("p4500-1tb", text, "steady"), "", "{text}");
+    }
+}

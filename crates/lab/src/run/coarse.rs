@@ -6,15 +6,24 @@
 //! of the twin stands for neighbours in rank, which are about equally likely. The rank of each write is drawn as at full
 //! size and divided, so that the twin's units are as popular as theirs together. Other workloads, controllers that have no
 //! twin, and devices that are quickly settled anyway are written to at full size from the beginning.
+//!
+//! Several streams are drawn from in proportion to how often they write: to their rates if all have one, to their depths if
+//! all are closed loops with the same share of writes, which then have the same latency. Where the regions of several
+//! overlap, all but one of them must be uniform, so that neighbours in rank are about equally likely for all of them
+//! together.
+
+mod scale;
 
 use super::device::{Observed, Twin};
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at};
 use super::settle::{Settles, Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured};
+use crate::design::{Design, Ftl};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
 use nvlab_units::Rng;
-use nvlab_workload::block::Draws;
-use nvlab_workload::{Batch, Op, Request};
+use nvlab_workload::block::{Draws, Often};
+use nvlab_workload::{Batch, BlockWorkload, Op, Request};
+use scale::Scale;
 
 /// Units of a device, at least: smaller ones settle in a second.
 const UNITS_MIN: u64 = 1 << 20;
@@ -23,112 +32,132 @@ const UNITS_MIN: u64 = 1 << 20;
 /// show: with 32 units, a 72nd of a block, write amplification agrees within 0.3 %, with 256 the twin's is 9 % too high.
 const SLOTS_MOST: u32 = 16;
 
-/// How units of a device and units of its twin correspond.
-#[derive(Debug)]
-struct Scale {
-    /// Units that are one in the twin, and slots.
-    units: u64,
-    slots: u64,
-    /// Units of a slot.
-    slot_units: u64,
-    /// The first unit of the twin with slots, and the one behind the last.
-    first: u64,
-    end: u64,
-    /// The units of the device with slots.
-    start_unit: u64,
-    end_unit: u64,
-    /// Units of the twin that stand for units of the device.
-    all: u64,
-    /// Groups of neighbours in rank in the order in which their first slots lie on the device, and the place of each in it.
-    /// So the first fill leaves as much of what is written often beside what is not as that of the device would: under a
-    /// greedy cleaner, that may matter for good.
-    groups: Vec<u32>,
-    places: Vec<u32>,
+/// How often each of several streams writes, in proportion; `None`: that depends on more than what they say.
+fn proportions(draws: &[Draws]) -> Option<Vec<f64>> {
+    if let [_] = draws {
+        return Some(vec![1.0]);
+    }
+    let rate = |draws: &Draws| match draws.often {
+        Often::Rate(rate) => Some(rate),
+        Often::Closed { .. } => None,
+    };
+    let depth = |draws: &Draws| match draws.often {
+        Often::Rate(_) => None,
+        Often::Closed { depth, write_share } => Some((depth as f64, write_share)),
+    };
+    draws.iter().map(rate).collect::<Option<Vec<f64>>>().or_else(|| {
+        let depths = draws.iter().map(depth).collect::<Option<Vec<(f64, f64)>>>()?;
+        let is_like = depths.iter().all(|(_, write_share)| *write_share == depths[0].1);
+        is_like.then(|| depths.into_iter().map(|(depth, _)| depth).collect())
+    })
 }
 
-impl Scale {
-    /// `filled_units` of the device are written at all.
-    fn new(draws: &Draws, unit_bytes: u64, units: u64, filled_units: u64) -> Option<Scale> {
-        let slot_units = draws.bytes as u64 / unit_bytes;
-        let slots = units / slot_units;
-        let start_unit = draws.start / unit_bytes;
-        let first = start_unit / units;
-        let mut groups: Vec<u32> = (0..(draws.slots / slots) as u32).collect();
-        groups.sort_by_cached_key(|&group| draws.ranks.slot_of(group as u64 * slots));
-        let mut places = vec![0; groups.len()];
-        (0..).zip(&groups).for_each(|(place, &group)| places[group as usize] = place);
-        let scale = Scale {
-            units,
-            slots,
-            slot_units,
-            first,
-            end: first + draws.slots / slots,
-            start_unit,
-            end_unit: start_unit + draws.slots * slot_units,
-            all: filled_units / units,
-            groups,
-            places,
+/// Why writes that are drawn so are made at full size; the device may have reasons of its own
+/// (`PageMapConfig::twin_obstacle`).
+fn obstacle(draws: &[Draws], unit_bytes: u64) -> Option<&'static str> {
+    let is_whole = |draws: &Draws| {
+        let slot = draws.bytes as u64;
+        let is_fit = match draws.sizes {
+            None => slot.is_multiple_of(unit_bytes),
+            // Units of a slot that some writes do not reach are not as popular as the others.
+            Some(_) => slot == unit_bytes && draws.slots_most() <= SLOTS_MOST,
         };
-        let is_even = draws.start.is_multiple_of(unit_bytes * units);
-        (is_even && scale.first < scale.end && scale.end <= scale.all).then_some(scale)
+        is_fit && draws.start.is_multiple_of(unit_bytes)
+    };
+    if !draws.iter().all(is_whole) {
+        return Some("writes are not whole units of the map, or of very different sizes");
     }
-
-    /// The `nth` of the units that `unit` of the twin stands for.
-    fn member(&self, draws: &Draws, unit: u32, nth: u32) -> Option<u32> {
-        let (unit, nth) = (unit as u64, nth as u64);
-        if (self.first..self.end).contains(&unit) {
-            let group = self.groups[(unit - self.first) as usize] as u64;
-            let rank = group * self.slots + nth / self.slot_units;
-            let slot = draws.ranks.slot_of(rank);
-            return Some((self.start_unit + slot * self.slot_units + nth % self.slot_units) as u32);
-        }
-        let same = unit * self.units + nth;
-        let is_free = unit < self.all && !(self.start_unit..self.end_unit).contains(&same);
-        is_free.then_some(same as u32)
+    if proportions(draws).is_none() {
+        return Some(
+            "how much each stream writes depends on the device: some have a rate and some a depth, or they read in \
+             different proportions",
+        );
     }
-
-    /// The units that no unit of the twin stands for: the slots and units left over.
-    fn left_over(&self, draws: &Draws, filled_units: u64) -> Vec<u64> {
-        let ranks = (self.end - self.first) * self.slots..draws.slots;
-        let slots = ranks.map(|rank| self.start_unit + draws.ranks.slot_of(rank) * self.slot_units);
-        let units = slots.flat_map(|first| first..first + self.slot_units);
-        units.chain(self.end_unit.max(self.all * self.units)..filled_units).collect()
-    }
+    None
 }
 
-/// The writes, and how many were drawn.
+/// Why the writes that bring a device of this design to its steady state are made at full size; `None`: a twin does for them.
+pub(crate) fn why_full_size(design: &Design, workload: &dyn BlockWorkload) -> Option<&'static str> {
+    let Ftl::Page(page) = &design.ftl else { return Some("the controller is no page map") };
+    let Some(draws) = workload.draws() else {
+        return Some(
+            "the addresses are not drawn each for itself (they follow each other, are shuffled, come from a trace or a \
+             program, are trimmed, or streams wait for others)",
+        );
+    };
+    if draws.is_empty() {
+        return None;
+    }
+    let flushes = draws.iter().any(|draws| draws.flushes);
+    let of_device = || page.config(0).twin_obstacle(&design.flash_config(0).faults, flushes);
+    obstacle(&draws, page.unit_bytes as u64).or_else(of_device)
+}
+
+/// The writes of all streams, and how many were drawn.
 struct Drawn {
-    draws: Draws,
+    draws: Vec<Draws>,
     drawn: u64,
-    /// For the twin alone: which slot of a write it writes, and slots of the largest write.
-    slots: Rng,
-    slots_most: u64,
+    /// Which stream writes next, by the sums of their proportions: at full size, and in the twin, where a slot counts.
+    streams: Rng,
+    requests: Vec<f64>,
+    slots: Vec<f64>,
+    /// For the twin alone: which slot of a write it writes.
+    nth: Rng,
 }
 
 impl Drawn {
-    fn new(draws: Draws) -> Drawn {
-        let slots_most = draws.slots_most() as u64;
-        Drawn { draws, drawn: 0, slots: Rng::stream(0, "slots of a write"), slots_most }
+    fn new(draws: Vec<Draws>) -> Option<Drawn> {
+        let proportions = proportions(&draws)?;
+        let sums = |of: &dyn Fn(&Draws) -> f64| {
+            let mut sum = 0.0;
+            let weights = draws.iter().zip(&proportions).map(|(draws, often)| often * of(draws));
+            weights
+                .map(|weight| {
+                    sum += weight;
+                    sum
+                })
+                .collect::<Vec<f64>>()
+        };
+        let (requests, slots) =
+            (sums(&|_| 1.0), sums(&|draws| draws.bytes as f64 * draws.slots_most() as f64));
+        let (streams, nth) = (Rng::stream(0, "streams"), Rng::stream(0, "slots of a write"));
+        Some(Drawn { draws, drawn: 0, streams, requests, slots, nth })
+    }
+
+    /// Draws a stream: its number among those with these sums of proportions.
+    #[inline]
+    fn stream(streams: &mut Rng, sums: &[f64]) -> usize {
+        match sums {
+            [_] => 0,
+            sums => {
+                let at = streams.unit() * sums[sums.len() - 1];
+                sums.iter().position(|&sum| at < sum).unwrap_or(sums.len() - 1)
+            }
+        }
     }
 
     /// Draws a write.
     fn write(&mut self) -> Request {
         self.drawn += 1;
-        let (rank, bytes) = self.draws.draw();
-        let slot = self.draws.ranks.slot_of(rank);
-        let offset = self.draws.start + slot * self.draws.bytes as u64;
+        let draws = &mut self.draws[Drawn::stream(&mut self.streams, &self.requests)];
+        let (rank, bytes) = draws.draw();
+        let offset = draws.start + draws.ranks.slot_of(rank) * draws.bytes as u64;
         Request { offset, bytes, op: Op::Write, ..Request::default() }
     }
 
-    /// Draws the rank of a slot, each as often as it is written. Of a write of several slots it is one, and of a write of few
-    /// slots often none, so that the slots of one do not follow each other: many of them are one unit of the twin.
-    fn rank(&mut self) -> u64 {
+    /// Draws a stream and the rank of a slot of it, each as often as it is written. Of a write of several slots it is one,
+    /// and of a write of few slots often none, so that the slots of one do not follow each other: many of them are one unit
+    /// of the twin.
+    fn rank(&mut self) -> (usize, u64) {
         loop {
             self.drawn += 1;
-            let (rank, bytes) = self.draws.draw();
-            let nth = if self.slots_most > 1 { self.slots.below(self.slots_most) } else { 0 };
-            if nth < bytes.div_ceil(self.draws.bytes) as u64 {
-                return rank + nth;
+            let stream = Drawn::stream(&mut self.streams, &self.slots);
+            let draws = &mut self.draws[stream];
+            let most = draws.slots_most() as u64;
+            let (rank, bytes) = draws.draw();
+            let nth = if most > 1 { self.nth.below(most) } else { 0 };
+            if nth < bytes.div_ceil(draws.bytes) as u64 {
+                return (stream, rank + nth);
             }
         }
     }
@@ -138,7 +167,7 @@ impl Drawn {
 /// there is none for it, and nothing was written.
 pub(super) fn settled(
     device: &mut dyn DeviceUnderTest,
-    draws: Draws,
+    draws: Vec<Draws>,
     filled_bytes: u64,
     report: &Precondition,
     steps: &mut Steps<'_>,
@@ -146,22 +175,16 @@ pub(super) fn settled(
     let unit_bytes = device.unit_bytes() as u64;
     let capacity_units = device.capacity_bytes() / unit_bytes;
     let filled_units = filled_bytes / unit_bytes;
-    let is_fit = match draws.sizes {
-        None => (draws.bytes as u64).is_multiple_of(unit_bytes),
-        // Units of a slot that some writes do not reach are not as popular as the others.
-        Some(_) => draws.bytes as u64 == unit_bytes && draws.slots_most() <= SLOTS_MOST,
-    };
-    if capacity_units < UNITS_MIN || !is_fit {
+    if capacity_units < UNITS_MIN || draws.is_empty() || obstacle(&draws, unit_bytes).is_some() {
         return Ok(None);
     }
-    let Some(mut twin) = device.twin(draws.bytes / unit_bytes as u32, (draws.start / unit_bytes) as u32)
-    else {
-        return Ok(None);
-    };
+    let flushes = draws.iter().any(|draws| draws.flushes);
+    let slots: Vec<u32> = draws.iter().map(|draws| draws.bytes / unit_bytes as u32).collect();
+    let Some(mut twin) = device.twin(&slots, flushes) else { return Ok(None) };
     let Some(scale) = Scale::new(&draws, unit_bytes, twin.factor as u64, filled_units) else {
         return Ok(None);
     };
-    let mut drawn = Drawn::new(draws);
+    let Some(mut drawn) = Drawn::new(draws) else { return Ok(None) };
     let spare = capacity_units / twin.factor as u64;
     let twin_report = Precondition { host_bytes: 0, fill_bytes: 0, ..report.clone() };
     let mut settling = settle_twin(&mut twin, &mut drawn, (&scale, spare), twin_report, steps)?;
@@ -200,14 +223,14 @@ pub(super) fn settled(
 /// Goes on with a device that was kept after it had been split.
 pub(super) fn resumed(
     device: &mut dyn DeviceUnderTest,
-    mut draws: Draws,
+    draws: Vec<Draws>,
     mut settling: Settling,
     steps: &mut Steps<'_>,
 ) -> Result<Settling, DriveError> {
+    let mut drawn = Drawn::new(draws).expect("a device is kept on its way under one stream");
     for _ in 0..settling.drawn {
-        draws.draw();
+        drawn.write();
     }
-    let drawn = Drawn { drawn: settling.drawn, ..Drawn::new(draws) };
     finish(device, drawn, &mut settling, steps)?;
     Ok(settling)
 }
@@ -219,13 +242,21 @@ fn finish(
     settling: &mut Settling,
     steps: &mut Steps<'_>,
 ) -> Result<(), DriveError> {
+    let is_one = drawn.draws.len() == 1;
     let fill = |batch: &mut Batch| {
         let room = batch.room();
         batch.extend(room, || drawn.write());
         room
     };
     let mut writes = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
-    settle_from(device, &mut writes, settling, steps)
+    match is_one {
+        true => settle_from(device, &mut writes, settling, steps),
+        // How far each of several streams is could not be told by the number of writes drawn.
+        false => {
+            let on_progress = &mut *steps.on_progress;
+            settle_from(device, &mut writes, settling, &mut Steps { on_progress, between: &mut |_, _| {} })
+        }
+    }
 }
 
 /// Fills a twin and writes to it until its write amplification is constant. Its units from `spare` on stand for none of the
@@ -249,15 +280,12 @@ fn settle_twin(
     let mut fill = sequential_fill(unit_bytes, first, rest);
     let done = unmeasured(&mut twin.device, &mut fill, nvlab_units::Time::ZERO, &Limit::NONE, go_on)?;
     let host_bytes = done.written_bytes;
-    let last = scale.places.len() as u64 - 1;
     let like = Request { bytes: unit_bytes, op: Op::Write, ..Request::default() };
     let fill = |batch: &mut Batch| {
         let room = batch.room();
         batch.extend(room, || {
-            // The few ranks left over are the least likely: the last group stands in for them.
-            let group = (drawn.rank() / scale.slots).min(last);
-            let unit = scale.first + scale.places[group as usize] as u64;
-            Request { offset: unit * unit_bytes as u64, ..like }
+            let (stream, rank) = drawn.rank();
+            Request { offset: scale.unit_of(stream, rank) * unit_bytes as u64, ..like }
         });
         room
     };

@@ -15,6 +15,7 @@ use nvlab_access::Attached;
 use nvlab_controller::PageMap;
 use nvlab_units::Time;
 use nvlab_workload::BlockWorkload;
+use nvlab_workload::block::Often;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,11 @@ impl Keys {
     ) -> Keys {
         let base = format!("{}\n{}", design.canonical_text(), preparation.without_idle());
         let key = |writes: String| key_of(&format!("{base}\n{writes}"));
-        let draws = own.and_then(|own| own.draws());
+        let mut draws = own.and_then(|own| own.draws()).filter(|draws| !draws.is_empty());
+        if let Some([alone]) = draws.as_deref_mut() {
+            // The state of a device depends on it only beside other streams.
+            alone.often = Often::Rate(1.0);
+        }
         Keys {
             twin: draws.map(|draws| key(format!("twin of {draws:?}"))),
             full: key(own.map_or(String::new(), |_| workload.to_string())),

@@ -31,6 +31,7 @@ mod tenants;
 pub mod transactions;
 pub mod watched;
 
+pub(crate) use coarse::why_full_size;
 pub use device::BuildError;
 pub use drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch};
 pub use error::RunError;

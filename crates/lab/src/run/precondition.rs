@@ -94,7 +94,7 @@ impl BlockWorkload for Opening<'_> {
     fn client_bytes(&self) -> Option<u64> {
         None
     }
-    fn draws(&self) -> Option<Draws> {
+    fn draws(&self) -> Option<Vec<Draws>> {
         None
     }
     fn tenants(&mut self) -> Option<&mut [Tenant]> {

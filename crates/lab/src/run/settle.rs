@@ -246,7 +246,7 @@ impl BlockWorkload for Writes<'_> {
     fn pass_bytes(&self) -> Option<u64> {
         self.workload.pass_bytes()
     }
-    fn draws(&self) -> Option<Draws> {
+    fn draws(&self) -> Option<Vec<Draws>> {
         self.workload.draws()
     }
     fn begin_again(&mut self) -> bool {

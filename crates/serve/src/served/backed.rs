@@ -177,8 +177,8 @@ impl<S: Store> Observed for Backed<S> {
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         None
     }
-    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
-        Observed::twin(&self.map, multiple, start)
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
+        Observed::twin(&self.map, requests, flushes)
     }
     fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
         Observed::split(&mut self.map, twin, member)

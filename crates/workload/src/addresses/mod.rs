@@ -52,6 +52,11 @@ pub trait Ranks: std::fmt::Debug {
     fn is_in_order(&self) -> bool {
         false
     }
+
+    /// True if all ranks are equally likely, and in order.
+    fn is_uniform(&self) -> bool {
+        false
+    }
 }
 
 impl<R: Ranks + Clone + 'static> Addresses for R {

@@ -29,4 +29,7 @@ impl Ranks for Uniform {
     fn is_in_order(&self) -> bool {
         true
     }
+    fn is_uniform(&self) -> bool {
+        true
+    }
 }

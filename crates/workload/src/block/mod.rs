@@ -52,9 +52,9 @@ pub trait BlockWorkload: Workload {
         None
     }
 
-    /// How it draws the addresses of its writes, if they are all of one size and each is drawn anew, and it never trims:
-    /// then nothing about the state it leaves a device in depends on their order.
-    fn draws(&self) -> Option<Draws> {
+    /// How it draws the addresses of its writes, each stream that writes for itself, if each address is drawn anew and it
+    /// never trims: then nothing about the state it leaves a device in depends on their order.
+    fn draws(&self) -> Option<Vec<Draws>> {
         None
     }
 
@@ -84,6 +84,20 @@ pub trait BlockWorkload: Workload {
     }
 }
 
+/// How often a stream writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Often {
+    /// So many writes a second.
+    Rate(f64),
+    /// As the device serves its requests, of which this share are writes.
+    Closed {
+        /// The most outstanding requests.
+        depth: u32,
+        /// 0 to 1.
+        write_share: f64,
+    },
+}
+
 /// Writes whose addresses are drawn anew each time.
 #[derive(Debug)]
 pub struct Draws {
@@ -95,6 +109,10 @@ pub struct Draws {
     pub slots: u64,
     /// Which slot is next.
     pub ranks: Box<dyn Ranks>,
+    /// How often.
+    pub often: Often,
+    /// Some are forced to the medium, or flushes are among them.
+    pub flushes: bool,
     /// Bytes of each write; `None`: those of a slot. With sizes, the ranks are in order ([`Ranks::is_in_order`]).
     pub sizes: Option<SizeSource>,
 }

@@ -4,7 +4,7 @@
 //! workload does not learn: whoever drives a device with [`Together`] drives its [`Tenant`]s one by one
 //! ([`BlockWorkload::tenants`]), and does not ask it for requests.
 
-use super::{AnyBlockWorkload, BlockWorkload};
+use super::{AnyBlockWorkload, BlockWorkload, Draws};
 use crate::{Batch, Pacing, Span, Workload};
 use std::ops::Range;
 
@@ -164,6 +164,18 @@ impl BlockWorkload for Together {
             }
         }
         0
+    }
+
+    /// Those of all streams, if none of them waits for others or pauses.
+    fn draws(&self) -> Option<Vec<Draws>> {
+        let is_plain = |tenant: &Tenant| {
+            tenant.after.is_empty() && tenant.delay == Span::ZERO && tenant.issue == Issue::default()
+        };
+        if !self.tenants.iter().all(is_plain) {
+            return None;
+        }
+        let draws = self.tenants.iter().map(|tenant| tenant.workload.draws());
+        draws.collect::<Option<Vec<_>>>().map(|draws| draws.into_iter().flatten().collect())
     }
 
     fn tenants(&mut self) -> Option<&mut [Tenant]> {

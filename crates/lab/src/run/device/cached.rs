@@ -69,7 +69,7 @@ impl<F: Controller + Observed, S: Store> Observed for Cached<F, S> {
         None
     }
     /// None: a twin would be written to without the lines, which decide what the host's writes become.
-    fn twin(&self, _: u32, _: u32) -> Option<Twin> {
+    fn twin(&self, _: &[u32], _: bool) -> Option<Twin> {
         None
     }
     fn split(&mut self, _: &Twin, _: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {

@@ -133,8 +133,8 @@ impl<D: Device> Observed for Carrying<D> {
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         self.device.page_map()
     }
-    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
-        self.device.twin(multiple, start)
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
+        self.device.twin(requests, flushes)
     }
     fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
         self.device.split(twin, member)

@@ -42,8 +42,8 @@ impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         None
     }
-    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
-        self.controller.twin(multiple, start)
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
+        self.controller.twin(requests, flushes)
     }
     fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
         self.controller.split(twin, member)
@@ -84,9 +84,9 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
         None
     }
     /// A driver that recognizes no metadata passes everything on. It does without payload, but for sectors it is told of.
-    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
         let passes_all = !<Self as Controller>::KEEPS && self.config().regions.is_empty();
-        passes_all.then(|| self.behind().twin(multiple, start)).flatten()
+        passes_all.then(|| self.behind().twin(requests, flushes)).flatten()
     }
     fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
         self.behind_mut().split(twin, member)

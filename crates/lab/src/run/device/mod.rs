@@ -229,7 +229,7 @@ pub trait Observed: Background {
     }
     /// A coarse twin of this new device, of whose units each stands for several of its own ([`PageMap::twin`]); `None` if a twin would
     /// not come to the same state.
-    fn twin(&self, _multiple: u32, _start: u32) -> Option<Twin> {
+    fn twin(&self, _requests: &[u32], _flushes: bool) -> Option<Twin> {
         None
     }
     /// Takes over the state of its twin, each of whose units it replaces by those that `member` names
@@ -296,8 +296,8 @@ impl<C: Controller + Observed + 'static> Observed for Attached<C> {
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         (self as &dyn Any).downcast_ref()
     }
-    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
-        self.controller().twin(multiple, start)
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
+        self.controller().twin(requests, flushes)
     }
     fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
         self.controller_mut().split(twin, member)

@@ -109,8 +109,8 @@ impl<S: Store> Observed for PageMap<S> {
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         PageMap::rest(self, at)
     }
-    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
-        let (map, factor) = PageMap::twin(self, multiple, start)?;
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
+        let (map, factor) = PageMap::twin(self, requests, flushes)?;
         let path = HostPath {
             rate: None,
             rate_write: None,

@@ -199,8 +199,8 @@ impl Observed for Seen<'_> {
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         self.device.page_map()
     }
-    fn twin(&self, multiple: u32, start: u32) -> Option<Twin> {
-        self.device.twin(multiple, start)
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
+        self.device.twin(requests, flushes)
     }
     fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
         self.device.split(twin, member)

@@ -57,12 +57,12 @@ impl Drawn {
         self.only
     }
 
-    /// True if some are writes, none are trims.
-    pub fn only_reads_and_writes(&self) -> bool {
+    /// The share of writes, if the others are reads: above 0, at most 1.
+    pub fn write_share(&self) -> Option<f64> {
         let trims = self.then_write || self.trim_below > self.read_below;
         match self.only {
-            Some(op) => op == Op::Write,
-            None => !trims,
+            Some(op) => (op == Op::Write).then_some(1.0),
+            None => (!trims).then(|| 1.0 - self.read_below as f64 / (1u128 << 64) as f64),
         }
     }
 

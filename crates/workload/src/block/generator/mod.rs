@@ -18,7 +18,7 @@ pub use sizes::{SizeSource, Sizes};
 pub(crate) use spec::pattern;
 pub use spec::{Amount, Distribution, GeneratorSpec, KINDS};
 
-use super::{BlockWorkload, Draws};
+use super::{BlockWorkload, Draws, Often};
 use crate::addresses::Addresses;
 use crate::arrivals::{Arrivals, Pace};
 use crate::{Batch, Op, Pacing, Request, Span, Workload};
@@ -297,18 +297,27 @@ impl<A: Addresses> BlockWorkload for Generator<A> {
         (is_whole && self.addresses.passes()).then(|| self.mix.written_of(self.span))
     }
 
-    fn draws(&self) -> Option<Draws> {
-        if self.read_sizes.is_some() || !self.mix.only_reads_and_writes() {
-            return None;
+    fn draws(&self) -> Option<Vec<Draws>> {
+        if self.mix.only() == Some(Op::Read) {
+            return Some(Vec::new());
         }
+        let write_share = self.mix.write_share().filter(|_| self.read_sizes.is_none())?;
         let (start, bytes, slots) = (self.base, self.unit as u32, self.span / self.unit);
-        let (ranks, sizes) = (self.addresses.ranks()?, self.sizes.clone());
-        match self.sizes.only() == Some(bytes) {
-            true => Some(Draws { start, bytes, slots, ranks, sizes: None }),
+        let ranks = self.addresses.ranks()?;
+        let sizes = match self.sizes.only() == Some(bytes) {
+            true => None,
             // Of scattered slots, those after a popular one are not.
-            false if ranks.is_in_order() => Some(Draws { start, bytes, slots, ranks, sizes: Some(sizes) }),
-            false => None,
-        }
+            false if ranks.is_in_order() => Some(self.sizes.clone()),
+            false => return None,
+        };
+        let often = match self.arrivals.pace() {
+            Pace::Closed { depth } => Often::Closed { depth, write_share },
+            Pace::Poisson { per_second } | Pace::Regular { per_second } => {
+                Often::Rate(per_second * write_share)
+            }
+        };
+        let flushes = self.fua || self.flush_every > 0;
+        Some(vec![Draws { start, bytes, slots, ranks, often, flushes, sizes }])
     }
 }
 
