@@ -50,8 +50,13 @@ class Metrics(Mapping[str, float]):
         return len(self._run.metrics())
 
     def shown(self, name: str) -> str:
-        """A metric for people, with its unit; `–` if the run has no value."""
+        """A metric for people, with its unit and what must be known before it is used; `–` if the run has no value."""
         return self._run.shown(name) or "–"
+
+    def within(self, name: str) -> float | None:
+        """Half of the 95 % interval of a metric over its value, from the spread of parts of the run; `None` if it is no matter of
+        chance, or if the run is too short to say."""
+        return self._run.within(name)
 
     def __repr__(self) -> str:
         return f"<{len(self)} metrics>"
@@ -95,9 +100,9 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """What one must know before trusting a figure: that the cost of cleaning is not in the lifetime."""
-        caveat = self._run.caveat()
-        return [] if caveat is None else [caveat]
+        """What one must know before trusting a figure: that the cost of cleaning is not in the lifetime, that the run is too
+        short."""
+        return self._run.notes()
 
     @property
     def price(self) -> float | None:

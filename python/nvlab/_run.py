@@ -108,8 +108,9 @@ def run(
 ) -> Result:
     """Simulates a design under a workload.
 
-    `until` ends it: simulated time (`"60 s"`), requests (`"1e6 io"`), data (`"2 TiB"`) or data written (`"3 x capacity"`); by
-    default the workload's own end, or one capacity. `precondition` brings the device to a state first (`explain
+    `until` ends it: simulated time (`"60 s"`), requests (`"1e6 io"`), data (`"2 TiB"`) or data written (`"3 x capacity"`), or
+    until a figure is known so exactly (`"2%"`: write amplification; `"write.p99 within 5%"`); by default the workload's own end, or
+    one capacity. `precondition` brings the device to a state first (`explain
     ("steady-state")`). Other Python threads go on meanwhile, and Ctrl-C ends it.
 
     >>> import nvlab as nv

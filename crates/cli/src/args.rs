@@ -228,7 +228,8 @@ pub struct Simulation {
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
     /// Stop after simulated time, requests, or data: 60 s | 1e6 io | 2 TiB (read and written) | 3 x capacity
-    /// (written) [default: the end of the workload, or 1 x capacity, or 1e6 io if it hardly writes]
+    /// (written), or when a figure is known so exactly: 2% (write amplification) | 'write.p99 within 5%'
+    /// [default: the end of the workload, or 1 x capacity, or 1e6 io if it hardly writes]
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
     /// Bring the device to a known state first: fresh | full | scattered | steady, with ,fill=30% ,span=30% ,idle=10s
@@ -249,7 +250,7 @@ pub struct Run {
     pub design: String,
     #[command(flatten)]
     pub simulation: Simulation,
-    /// Repeat with N seeds and report mean and 95 % interval
+    /// Repeat with N seeds, each on a device prepared anew, and report mean and 95 % interval
     #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
     /// Exit with 1 unless true, e.g. --assert 'waf < 2.5' (repeatable)
@@ -274,7 +275,7 @@ pub struct Compare {
     pub designs: Vec<String>,
     #[command(flatten)]
     pub simulation: Simulation,
-    /// Repeat with N seeds; differences inside the 95 % interval are marked "same"
+    /// Repeat with N seeds, each on a device prepared anew; differences inside the 95 % interval are marked "same"
     #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
     /// Metrics (columns) to show, e.g. -m iops,write.p99,waf,price

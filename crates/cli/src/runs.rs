@@ -64,7 +64,7 @@ pub fn workload(
     Ok(source)
 }
 
-/// The tasks of each of several designs, one for each of `repeat` seeds, or why a design cannot run the workload.
+/// The tasks of each of several designs, `repeat` with seeds and preparations of their own, or why a design cannot run the workload.
 pub fn tasks(
     output: &Output,
     designs: &[Named],
@@ -78,10 +78,11 @@ pub fn tasks(
     let mut said: Vec<String> = Vec::new();
     let mut of = |named: &Named| {
         warn_of(output, named);
-        let seeds = (0..u64::from(repeat)).map(|number| simulation.seed + number);
-        let settings = |seed| Settings { seed, until: simulation.until, state: simulation.precondition };
-        let task = |seed| Task::new(named.design.clone(), named.name.clone(), source, settings(seed));
-        let tasks = seeds.map(task).collect::<Result<Vec<Task>, _>>()?;
+        let first =
+            Settings { seed: simulation.seed, until: simulation.until, state: simulation.precondition };
+        let task =
+            |number| Task::new(named.design.clone(), named.name.clone(), source, first.repeated(number));
+        let tasks = (0..u64::from(repeat)).map(task).collect::<Result<Vec<Task>, _>>()?;
         for note in tasks.iter().flat_map(|task| &task.notes) {
             if !said.contains(note) {
                 output.warn(note);

@@ -11,7 +11,7 @@
 //! | [`Named`] | a design with its overrides |
 //! | [`source`] | a workload, read from its text, and one line that describes it |
 //! | `length` | whether there is enough simulated time for it |
-//! | [`until`] | where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity` |
+//! | [`until`] | where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity`, `2%` |
 //! | [`cache`] | traces, converted once to our column file |
 
 pub mod cache;
@@ -48,6 +48,13 @@ pub struct Settings {
     pub until: Option<Until>,
     /// How the device is prepared.
     pub state: Preparation,
+}
+
+impl Settings {
+    /// Those of the repetition with this number, 0 for the first: another seed of what is measured and of the preparation.
+    pub fn repeated(self, number: u64) -> Settings {
+        Settings { seed: self.seed + number, state: self.state.repeated(number), ..self }
+    }
 }
 
 /// One run, ready to begin.

@@ -12,8 +12,8 @@
 //! | `document` | what programs read, and its JSON Schema |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
-//! | `regained` | whether what cleaning costs is in a lifetime |
 //! | `warnings` | what a reader must know that no figure shows |
+//! | `notes` | what must be known before figures are used |
 //! | `timeline` | one run over time, as Chrome's trace events |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
 //! | [`number`] | numbers with units for people; `stats`: mean and 95 % interval |
@@ -24,10 +24,10 @@ mod document;
 pub mod html;
 pub mod human;
 pub mod metric;
+mod notes;
 pub mod number;
 pub mod page;
 mod reasons;
-pub(crate) mod regained;
 pub(crate) mod stats;
 mod timeline;
 mod warnings;
@@ -41,8 +41,8 @@ pub use document::{Assertion as AssertionDocument, RunDocument, RunsDocument, sc
 pub use html::html;
 pub use human::run_text;
 pub use metric::metric;
+pub use notes::notes;
 pub use reasons::reasons;
-pub use regained::caveat;
 pub use timeline::timeline;
 pub use warnings::warnings;
 

@@ -1,13 +1,18 @@
 //! What a run measured: plain data, in base units, the unit in the name. `result.json` is this, field by
 //! field; a field is never renamed within a schema version.
 
+mod doubts;
 mod map;
 mod precondition;
 mod price;
+mod regained;
 
+pub use doubts::Precision;
+pub(crate) use doubts::{EXACT, is_life, plus_minus};
 pub use map::MapResult;
 pub use precondition::{PassResult, Precondition};
 pub use price::{Price, PricePart};
+pub(crate) use regained::{ENOUGH, caveat, regained};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,6 +146,9 @@ pub struct RunResult {
     /// What a log of recoverable memory did; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<DurableResult>,
+    /// How exactly the run knows those of its figures that are a matter of chance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub precision: Vec<Precision>,
     /// The run in up to 400 windows of equally many requests.
     pub series: Vec<Window>,
 }
@@ -656,7 +664,7 @@ pub struct TimeSplit {
 }
 
 /// When the flash will be worn out at this workload's rate; of several media, the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifetime {
     /// Years until the mean block reaches its rated cycles; `None` if nothing was programmed.
     pub years: Option<f64>,
@@ -672,6 +680,9 @@ pub struct Lifetime {
     /// Years the cells of the data medium keep what is written, if the part says so: `years` beyond that are of wear alone.
     #[serde(default)]
     pub retention_years: Option<u32>,
+    /// What must be known before one of these figures is used: that the cost of cleaning is not in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caveat: Option<String>,
 }
 
 impl Lifetime {

@@ -3,7 +3,7 @@
 
 use nvlab_lab::design::{BUILT_IN, Design, Ftl};
 use nvlab_lab::plan::{Settings, Source, Task};
-use nvlab_lab::report::{Assertion, Format, RunDocument, caveat, compare_text, metric};
+use nvlab_lab::report::{Assertion, Format, RunDocument, compare_text, metric};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{Preparation, State};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -240,7 +240,7 @@ fn a_lifetime_without_cleaning_says_so() {
     let design = || load("ssd-mlc-2010", &small);
     let of = |until: &str, state| {
         let run = run(design(), WRITES, until, state);
-        (metric("lifetime.regained", &run).unwrap(), caveat(&run), run)
+        (metric("lifetime.regained", &run).unwrap(), run.lifetime.caveat.clone(), run)
     };
     let (regained, note, fresh) = of("0.9 x capacity", State::Fresh);
     assert!(regained < 0.1, "{regained}");

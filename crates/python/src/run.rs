@@ -9,7 +9,7 @@ use nvlab_lab::engine::{Done, Engine};
 use nvlab_lab::plan::{Named, Settings as Chosen, Task, Until};
 use nvlab_lab::prepared::{self, Shelf};
 use nvlab_lab::report::metric::{self, metrics};
-use nvlab_lab::report::{Format, RunDocument, Style, caveat, compare_text, html, run_text, timeline};
+use nvlab_lab::report::{Format, RunDocument, Style, compare_text, html, notes, run_text, timeline};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::Preparation;
 use pyo3::exceptions::PyValueError;
@@ -169,10 +169,11 @@ impl Run {
         metrics().iter().filter_map(of).collect()
     }
 
-    /// A metric for people: `2.41 ms`.
+    /// A metric for people: `2.41 ms`, with what must be known before it is used: `2.41 ms (± 8.1 %: too short)`.
     fn shown(&self, name: &str) -> Result<Option<String>, Trouble> {
         let metric = metric::find(name)?;
-        Ok(metric.of(&self.result).map(|value| metric.unit.shown(value).to_string()))
+        let doubts: String = metric.doubts(&self.result).iter().map(|doubt| format!(" ({doubt})")).collect();
+        Ok(metric.of(&self.result).map(|value| format!("{}{doubts}", metric.unit.shown(value))))
     }
 
     /// What `nvlab run` prints.
@@ -180,10 +181,17 @@ impl Run {
         run_text(&self.result, Style { color, width })
     }
 
-    /// What one must know before trusting its lifetime.
-    fn caveat(&self) -> Option<String> {
-        caveat(&self.result)
+    /// What one must know before trusting its figures.
+    fn notes(&self) -> Vec<String> {
+        notes(&self.result)
     }
+
+    /// Half of the 95 % interval of a metric over its value; `None` if it is no matter of chance or the run is too short.
+    fn within(&self, name: &str) -> Result<Option<f64>, Trouble> {
+        let metric = metric::find(name)?;
+        Ok(self.result.precision_of(&metric.name).and_then(|precision| precision.within))
+    }
+
     /// The run over time, for ui.perfetto.dev.
     fn timeline(&self) -> String {
         timeline(&self.result).to_string()
@@ -278,9 +286,13 @@ fn outcomes(
     let planned: Vec<Result<Vec<Task>, Trouble>> = designs
         .iter()
         .map(|named| {
-            let settings = |seed| Chosen { seed, until: asked.until, state: asked.state };
-            let task = |&seed| Task::new(named.design.clone(), named.name.clone(), &source, settings(seed));
-            Ok(asked.seeds.iter().map(task).collect::<Result<Vec<Task>, _>>()?)
+            let settings = |(number, &seed): (usize, &u64)| Chosen {
+                seed,
+                until: asked.until,
+                state: asked.state.repeated(number as u64),
+            };
+            let task = |settings| Task::new(named.design.clone(), named.name.clone(), &source, settings);
+            Ok(asked.seeds.iter().enumerate().map(settings).map(task).collect::<Result<Vec<Task>, _>>()?)
         })
         .collect();
     let tasks: Vec<&Task> = planned.iter().flatten().flatten().collect();

@@ -60,9 +60,10 @@ directory of the pages are programmed; a mount reads the directory and scans wha
         text: "\
 \x20 days = rated cycles x blocks / cycles per day;  host bytes = rated cycles x bytes of flash / waf
 
-Cycles of a run are its erases, or the bytes it programmed over those of a block, whichever is
-more: what is programmed has to be erased one day (eNVy section 5.5), and erases lag behind on a
-device that begins with erased blocks; a block erased before it was full costs a cycle all the same.
+Cycles of a run are the pages it programmed, and those an erase found not programmed, over the pages
+of a block: what is programmed has to be erased one day (eNVy section 5.5), and erases lag behind on
+a device that begins with erased blocks; a block erased before it was full costs a cycle all the
+same. What waits in a write buffer, or to be folded, counts as programmed.
 Wear is taken to be spread evenly; the spread of the erase counts is reported beside it, and the
 block most worn once the mean block was erased ten times. The part's `endurance` is the rated limit.
 Years beyond the part's `retention_years` are of wear alone: the report says so, and if the cost of
@@ -121,8 +122,9 @@ After commas: fill=30% writes only the first 30 % of the capacity, span=30% send
 the steady state to the first 30 % (else to what is filled), idle=10s lets time pass before the
 first request, seed=N draws another device: steady,fill=50%,idle=10s.
 `--seed` draws what is measured. The device and its preparation have a seed of their own, 1 unless
-given, so that runs with other seeds begin with the same device. The spread over --repeat does not
-contain how it came to its state; vary seed=N for that. A fresh device is drawn by --seed.
+given, so that runs with other seeds begin with the same device. Those of --repeat, and of an axis
+`seed`, prepare anew, with the following seeds: how a device came to its state is part of their
+spread. A fresh device is drawn by --seed.
 Prepared devices are kept in the user's cache folder (--cache DIR, --cache-size, --no-cache) and
 used again by every run with the same design, preparation and addresses of writes.
 Every result says in one line how its device was prepared: by whose writes, how many capacities,

@@ -1,6 +1,7 @@
 //! Limits, ends of runs, keys, and the cache of traces.
 
 use super::*;
+use crate::run::Figure;
 use nvlab_units::Span;
 use nvlab_workload::Serves;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,11 @@ fn limits_are_times_requests_data_and_capacities() {
     assert_eq!(parse("2 TiB"), Ok(Until::Bytes(2 << 40)));
     assert_eq!(parse("3 x capacity"), Ok(Until::Capacities(3.0)));
     assert_eq!(parse("0.5x capacity"), Ok(Until::Capacities(0.5)));
+    assert_eq!(parse("2%"), Ok(Until::Within(None, 0.02)));
+    assert_eq!(parse("wa within 2 %"), Ok(Until::Within(Some(Figure::Waf), 0.02)));
+    for text in ["2 %", "waf within 0.5 %", "write.p99_9 within 5 %"] {
+        assert_eq!(parse(text).unwrap().argument(), text);
+    }
     for (text, words) in [
         ("60", "is no limit: write simulated time (60 s)"),
         ("0 io", "would serve nothing"),
@@ -38,6 +44,9 @@ fn limits_are_times_requests_data_and_capacities() {
         ("-1 x capacity", "as 3 x capacity"),
         ("many io", "does not begin with a number"),
         ("300d", "at most 213 days"),
+        ("0 %", "between 0 % and 100 %"),
+        ("wav within 2%", "did you mean `waf`?"),
+        ("price within 2%", "do not tell how exact price is"),
     ] {
         let error = parse(text).unwrap_err();
         assert!(error.contains(words) && error.contains(text), "{text}: {error}");
@@ -95,6 +104,18 @@ fn a_run_that_takes_longer_than_simulated_time_is_refused() {
     ] {
         assert!(open(text, until).is_ok(), "{text}");
     }
+}
+
+/// Repetitions prepare anew: with one prepared device for all of them they would agree in what it did by accident.
+#[test]
+fn repetitions_have_seeds_and_preparations_of_their_own() {
+    let first = Settings { seed: 5, until: None, state: "steady,fill=50%,seed=3".parse().unwrap() };
+    assert_eq!(first.repeated(0), first);
+    let third = Settings { seed: 7, until: None, state: "steady,fill=50%,seed=5".parse().unwrap() };
+    assert_eq!(first.repeated(2), third);
+    // A fresh device is drawn by the seed of its run.
+    let fresh = Settings { seed: 1, until: None, state: State::Fresh.into() };
+    assert_eq!(fresh.repeated(2), Settings { seed: 3, ..fresh });
 }
 
 #[test]

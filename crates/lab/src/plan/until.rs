@@ -1,8 +1,9 @@
-//! Where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity`.
+//! Where a run ends: `60 s`, `1e6 io`, `2 TiB`, `3 x capacity`, `2%`, `write.p99 within 5%`.
 
-use crate::run::Limit;
+use crate::report::metric;
+use crate::run::{Figure, Goal, Limit};
 use nvlab_units::Span;
-use nvlab_units::quantity::{self, display_bytes};
+use nvlab_units::quantity::{self, display_bytes, display_fraction};
 use nvlab_workload::Workload;
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +19,14 @@ pub enum Until {
     Bytes(u64),
     /// After the capacity was written this many times.
     Capacities(f64),
+    /// When half of the 95 % interval of a figure over its value is so small. `None`: of write amplification; of requests per
+    /// second, if the workload hardly writes.
+    Within(Option<Figure>, f64),
 }
+
+/// A run until a figure is known ends in any case when the capacity was written so often, or after so many requests.
+const CAPACITIES_MAX: f64 = 100.0;
+const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// Ends a workload that hardly writes and has no end of its own.
 const REQUESTS_DEFAULT: u64 = 1_000_000;
@@ -31,7 +39,9 @@ impl FromStr for Until {
     fn from_str(text: &str) -> Result<Until, String> {
         let text = text.trim();
         let nothing = |until| format!("`{text}` is no limit: the run would serve nothing{until}");
-        let until = if let Some(number) = text.strip_suffix("io") {
+        let until = if text.ends_with('%') {
+            within(text)?
+        } else if let Some(number) = text.strip_suffix("io") {
             let count = quantity::count(number.trim_end());
             Until::Requests(count.map_err(|error| format!("`{text}` is no limit: {error}"))?)
         } else if let Some(number) = text.strip_suffix("capacity") {
@@ -51,7 +61,7 @@ impl FromStr for Until {
         } else {
             return Err(format!(
                 "`{text}` is no limit: write simulated time (60 s), requests (1e6 io), data read and written \
-                 (2 TiB), or data written (3 x capacity)"
+                 (2 TiB), data written (3 x capacity), or how exactly a figure is to be known (2%, write.p99 within 5%)"
             ));
         };
         match until {
@@ -73,6 +83,26 @@ fn time(text: &str) -> Result<Option<Span>, String> {
     }
 }
 
+/// `waf within 2%`, or `2%` alone.
+fn within(text: &str) -> Result<Until, String> {
+    let wrong = |why: String| format!("`{text}` is no limit: {why}");
+    let (name, share) = match text.split_once("within") {
+        Some((name, share)) => (Some(name.trim()), share.trim()),
+        None => (None, text),
+    };
+    let share = match quantity::fraction(share) {
+        Ok(share) if share > 0.0 && share < 1.0 => share,
+        Ok(_) => return Err(wrong("write a share between 0 % and 100 %".into())),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let figure = |name| {
+        let metric = metric::find(name).map_err(wrong)?;
+        let known = Figure::of_metric(&metric.name);
+        known.ok_or_else(|| wrong(format!("parts of a run do not tell how exact {} is", metric.name)))
+    };
+    Ok(Until::Within(name.map(figure).transpose()?, share))
+}
+
 impl fmt::Display for Until {
     /// `for 60 s`, `until 1000000 requests`, `until 3 x capacity is written`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,6 +112,7 @@ impl fmt::Display for Until {
             Until::Requests(count) => write!(f, "until {count} requests"),
             Until::Bytes(bytes) => write!(f, "until {} are read and written", display_bytes(*bytes)),
             Until::Capacities(times) => write!(f, "until {times} x capacity is written"),
+            Until::Within(..) => write!(f, "until {}", self.argument()),
         }
     }
 }
@@ -94,11 +125,21 @@ impl Until {
             Until::Requests(count) => format!("{count} io"),
             Until::Bytes(bytes) => quantity::exact_bytes(bytes),
             Until::Capacities(times) => format!("{times} x capacity"),
+            Until::Within(figure, share) => {
+                let name = figure.map_or(String::new(), |figure| format!("{} within ", figure.metrics()[0]));
+                format!("{name}{}", display_fraction(share))
+            }
         }
     }
 
-    fn limit(self, capacity_bytes: u64) -> Limit {
+    fn limit(self, capacity_bytes: u64, writes: bool) -> Limit {
         match self {
+            Until::Within(figure, within) => {
+                let usual = if writes { Figure::Waf } else { Figure::Iops };
+                let goal = Some(Goal { figure: figure.unwrap_or(usual), within });
+                let all = Until::Capacities(CAPACITIES_MAX).limit(capacity_bytes, writes);
+                Limit { goal, requests: REQUESTS_MAX, ..all }
+            }
             Until::Time(time) => Limit { time, ..Limit::NONE },
             Until::Requests(requests) => Limit { requests, ..Limit::NONE },
             Until::Bytes(bytes) => Limit { bytes, ..Limit::NONE },
@@ -136,7 +177,8 @@ impl Promise {
             None if write_share >= WRITES_MIN => Some(Until::Capacities(1.0)),
             None => Some(Until::Requests(REQUESTS_DEFAULT)),
         };
-        let mut limit = until.map_or(Limit::NONE, |until| until.limit(capacity_bytes));
+        let mut limit =
+            until.map_or(Limit::NONE, |until| until.limit(capacity_bytes, write_share >= WRITES_MIN));
         if let Some(own) = workload.time_limit() {
             limit.time = limit.time.min(own);
         }

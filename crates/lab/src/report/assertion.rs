@@ -155,7 +155,8 @@ impl Assertion {
         };
         let holds = self.operator.holds(value, limit);
         let verdict = if holds { "holds" } else { "does not hold" };
-        Ok(Verdict { holds, text: format!("{} {verdict}: {name} is {shown}", self.text) })
+        let doubts: String = self.metric.doubts(run).iter().map(|doubt| format!(" ({doubt})")).collect();
+        Ok(Verdict { holds, text: format!("{} {verdict}: {name} is {shown}{doubts}", self.text) })
     }
 }
 

@@ -11,11 +11,10 @@ pub(crate) use machine::csv_row;
 
 use super::metric::{self, Metric, Unit};
 use super::reasons::reasons;
-use super::regained::caveat;
 use super::stats::Estimate;
 use super::warnings::warnings;
 use super::{Format, human};
-use crate::result::RunResult;
+use crate::result::{EXACT, RunResult, plus_minus};
 use comfy_table::{LineStyle, Table, TableStyle};
 
 /// Wider tables are folded: the remaining columns follow in a table below.
@@ -28,10 +27,11 @@ struct Comparison {
     columns: Vec<Metric>,
     rows: Vec<Row>,
     workload: String,
-    /// Warnings: what a reader must know before trusting a row.
     /// How the devices were prepared.
     prepared: Vec<String>,
+    /// Warnings: what a reader must know before trusting a row; `doubts` are those about its values.
     notes: Vec<String>,
+    doubts: Vec<String>,
 }
 
 /// One design.
@@ -50,6 +50,8 @@ struct Cell {
     same: bool,
     /// The ratio to the baseline.
     ratio: Option<Estimate>,
+    /// What must be known before it is used.
+    doubts: Vec<String>,
 }
 
 /// Compares designs: each entry of `groups` holds the runs of one design, one for each seed; the first entry is
@@ -152,7 +154,7 @@ impl Comparison {
         tell_apart(&mut rows);
         let mut workloads: Vec<&str> = groups.iter().flatten().map(|run| run.workload.as_str()).collect();
         workloads.dedup();
-        let mut notes = Vec::new();
+        let (mut notes, mut doubts) = (Vec::new(), Vec::new());
         if workloads.len() > 1 {
             notes.push("the workloads differ: the rows may not be comparable".to_string());
         }
@@ -163,12 +165,15 @@ impl Comparison {
                 notes.push(format!("{}, seed {}: {text}", run.design.name, run.seed));
             }
         }
-        for run in groups.iter().filter_map(|runs| runs.first()) {
-            notes.extend(warnings(run).iter().map(|warning| format!("{}: {warning}", run.design.name)));
-            if columns.iter().any(Metric::is_life) {
-                notes.extend(caveat(run).map(|caveat| format!("{}: {caveat}", run.design.name)));
-            }
-            notes.extend(reasons(run).iter().map(|reason| format!("{}: {reason}", run.design.name)));
+        for ((runs, row), run) in groups.iter().zip(&rows).zip(groups.iter().filter_map(|runs| runs.first()))
+        {
+            notes.extend(warnings(run).iter().map(|warning| format!("{}: {warning}", row.name)));
+            let caveat = runs.iter().find_map(|run| run.lifetime.caveat.clone());
+            let caveat = caveat.filter(|_| columns.iter().any(Metric::is_life));
+            let of_row: Vec<String> = caveat.into_iter().chain(too_short(row, &columns)).collect();
+            doubts.extend(of_row.iter().map(|doubt| format!("{}: {doubt}", row.name)));
+            notes.extend(of_row.iter().map(|doubt| format!("{}: {doubt}", row.name)));
+            notes.extend(reasons(run).iter().map(|reason| format!("{}: {reason}", row.name)));
         }
         let lines = groups.iter().filter_map(|runs| runs.first());
         let lines = lines.map(|run| (&run.design.name, human::precondition(run).0)).collect::<Vec<_>>();
@@ -177,16 +182,22 @@ impl Comparison {
             true => vec![format!("prepared: {}", lines[0].1)],
             false => lines.iter().map(|(name, line)| format!("{name} prepared: {line}")).collect(),
         };
-        Comparison { columns, rows, workload: groups[0][0].workload.clone(), prepared, notes }
+        Comparison { columns, rows, workload: groups[0][0].workload.clone(), prepared, notes, doubts }
     }
 
     /// `zipf theta=0.99, 5 seeds, 95 % interval`.
     fn title(&self) -> String {
         let seeds = &self.rows[0].seeds;
         match seeds.as_slice() {
+            [seed] if self.has_intervals() => format!("{}, seed {seed}, 95 % interval", self.workload),
             [seed] => format!("{}, seed {seed}", self.workload),
             seeds => format!("{}, {} seeds, 95 % interval", self.workload, seeds.len()),
         }
+    }
+
+    /// True if a value is a matter of chance.
+    fn has_intervals(&self) -> bool {
+        self.rows.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.estimate.interval > 0.0)
     }
 
     fn human(&self) -> String {
@@ -279,20 +290,41 @@ impl Parts for Option<Cell> {
         let shown = unit.shown(cell.estimate.mean);
         let interval = match cell.estimate.interval {
             0.0 => String::new(),
+            interval if interval.is_infinite() => "± ?".to_string(),
             interval => format!("± {}", shown.same_way(interval)),
         };
-        let mark = if cell.same { "same" } else { "" };
-        [shown.number, interval, shown.unit.to_string(), mark.to_string()]
+        let marks = [(cell.same, "same"), (!cell.doubts.is_empty(), "!")];
+        let marks: Vec<&str> = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect();
+        [shown.number, interval, shown.unit.to_string(), marks.join(" ")]
     }
 }
 
 fn cell(column: &Metric, runs: &[RunResult], baseline: Option<Option<&Cell>>) -> Option<Cell> {
     let values: Vec<f64> = runs.iter().filter_map(|run| column.of(run)).collect();
-    let estimate = Estimate::of(&values)?;
+    let estimate = Estimate::of_runs(column, runs)?;
     let baseline = baseline.flatten().map(|cell| cell.estimate);
-    let same = baseline.is_some_and(|baseline| estimate.overlaps(&baseline));
+    // Where nothing can be said, not that either.
+    let said = |baseline: &Estimate| estimate.interval.is_finite() && baseline.interval.is_finite();
+    let same = baseline.filter(said).is_some_and(|baseline| estimate.overlaps(&baseline));
     let ratio = baseline.and_then(|baseline| estimate.over(&baseline));
-    Some(Cell { values, estimate, same, ratio })
+    let caveat = runs.iter().find_map(|run| run.lifetime.caveat.clone()).filter(|_| column.is_life());
+    let short = (estimate.within() > EXACT).then(|| format!("{}: too short", shown_within(&estimate)));
+    Some(Cell { values, estimate, same, ratio, doubts: caveat.into_iter().chain(short).collect() })
+}
+
+fn shown_within(estimate: &Estimate) -> String {
+    if estimate.interval.is_finite() { plus_minus(estimate.within()) } else { "± ?".to_string() }
+}
+
+/// The figures for which the runs of a design are too short, in one line.
+fn too_short(row: &Row, columns: &[Metric]) -> Option<String> {
+    let short = row.cells.iter().zip(columns).filter_map(|(cell, column)| {
+        let estimate = cell.as_ref()?.estimate;
+        (estimate.within() > EXACT).then(|| format!("{} {}", column.title, shown_within(&estimate)))
+    });
+    let short: Vec<String> = short.collect();
+    (!short.is_empty())
+        .then(|| format!("too short for {}; --until 2% runs until they are known", short.join(", ")))
 }
 
 /// Numbers rows of the same name.

@@ -4,8 +4,7 @@
 //! Within the version in a document's `schema` no field is renamed or removed; fields may be added.
 
 use crate::report::metric::Metric;
-use crate::report::regained::caveat;
-use crate::report::warnings;
+use crate::report::notes::notes;
 use crate::result::RunResult;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -33,13 +32,8 @@ pub struct RunDocument<'a> {
 impl<'a> RunDocument<'a> {
     /// Of this run.
     pub fn new(run: &'a RunResult, asserts: &'a [Assertion]) -> RunDocument<'a> {
-        RunDocument { run, asserts, notes: notes(run).collect() }
+        RunDocument { run, asserts, notes: notes(run) }
     }
-}
-
-/// What a reader of a run must know.
-fn notes(run: &RunResult) -> impl Iterator<Item = String> {
-    warnings(run).into_iter().chain(caveat(run))
 }
 
 /// An assertion and whether it holds.
@@ -69,7 +63,10 @@ pub struct RunsDocument<'a> {
 impl<'a> RunsDocument<'a> {
     /// Of these runs.
     pub fn new(runs: &'a [RunResult], asserts: &'a [Assertion]) -> RunsDocument<'a> {
-        let of = |run: &'a RunResult| notes(run).map(|note| format!("seed {}: {note}", run.seed));
+        let of = |run: &RunResult| {
+            let seed = run.seed;
+            notes(run).into_iter().map(move |note| format!("seed {seed}: {note}"))
+        };
         RunsDocument { schema: RUNS, runs, asserts, notes: runs.iter().flat_map(of).collect() }
     }
 }
@@ -145,16 +142,19 @@ pub(super) struct Design<'a> {
 pub(super) struct Value<'a> {
     /// Mean of all runs.
     pub mean: f64,
-    /// Half of its 95 % interval; 0 for a single run.
-    pub interval: f64,
+    /// Half of its 95 % interval, 0 if it is not a matter of chance; `null`: the runs are too short to say.
+    pub interval: Option<f64>,
     /// Of each run.
     pub values: &'a [f64],
     /// The mean over that of the baseline; `null` in the baseline itself.
     pub ratio: Option<f64>,
-    /// Half of its 95 % interval.
+    /// Half of its 95 % interval; `null` also if the runs are too short to say.
     pub ratio_interval: Option<f64>,
     /// Whether it cannot be told from the baseline.
     pub same: bool,
+    /// What must be known before it is used.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub doubts: &'a [String],
 }
 
 /// Any of them.

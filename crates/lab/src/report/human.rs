@@ -12,9 +12,9 @@ pub(super) use precondition::precondition;
 
 use super::Style;
 use super::metric::busy_flash;
+use super::notes::doubt;
 use super::number::{self, Shown};
 use super::reasons::reasons;
-use super::regained::caveat;
 use super::warnings::warnings;
 use crate::result::{
     FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
@@ -175,7 +175,8 @@ impl Page {
             let accesses: String =
                 operations(run).filter(|(name, _)| *name != "transaction").map(accesses).collect();
             let per_s = number::count(run.transaction.per_s.round() as u64);
-            return self.line("Throughput", &format!("{per_s} TPS{accesses}"));
+            self.line("Throughput", &format!("{per_s} TPS{accesses}"));
+            return self.doubts(run, &["tps"]);
         }
         let per_s: f64 = operations(run).map(|(_, op)| op.per_s).sum();
         let mut text = format!("{} IOPS", number::count(per_s.round() as u64));
@@ -183,6 +184,15 @@ impl Page {
             text += &format!("   {name} {}", number::bandwidth(op.bytes_per_s)).replace(' ', "\u{a0}");
         }
         self.line("Throughput", &text);
+        self.doubts(run, &["iops"]);
+    }
+
+    /// What must be known before these figures are used, which stand in the line above.
+    fn doubts(&mut self, run: &RunResult, metrics: &[&str]) {
+        let doubts: Vec<String> = metrics.iter().filter_map(|name| doubt(name, run)).collect();
+        if !doubts.is_empty() {
+            self.checked("", (doubts.join("; "), true));
+        }
     }
 
     /// One row for each kind of request; numbers and units are aligned.
@@ -195,6 +205,7 @@ impl Page {
             let cells: String = latencies(op).into_iter().map(number::time_ns).map(cell).collect();
             self.line(&format!("  {name}"), &keep(&cells[2..]));
         }
+        self.doubts(run, &["read.mean", "write.mean", "trim.mean", "flush.mean", "transaction.mean"]);
         if let Some(software) = &run.software {
             software::lines(software).into_iter().for_each(|(label, text)| self.line(label, &text));
         }
@@ -234,6 +245,7 @@ impl Page {
         };
         let parts: Vec<String> = write_parts(run).into_iter().map(part).collect();
         self.line("Write amp.", &format!("{}\u{a0}\u{a0}\u{a0}= {}", two(wa.total), parts.join(" + ")));
+        self.doubts(run, &["waf"]);
         if wa.absorbed >= ABSORBED {
             let share = number::share(wa.absorbed);
             self.line(
@@ -265,8 +277,8 @@ impl Page {
         // Only a device that counts its wear has one.
         if run.durable.is_none() || run.flash.is_some() {
             self.line("Lifetime", &lifetime(run));
-            if let Some(caveat) = caveat(run) {
-                self.checked("", (caveat, true));
+            for doubt in run.doubts("lifetime.bytes") {
+                self.checked("", (doubt, true));
             }
         }
     }
@@ -308,6 +320,7 @@ impl Page {
             let busy = number::time_s(medium.read_s + medium.program_s + medium.erase_s);
             parts.push(keep(&format!("{busy} in all")));
             parts.push(keep(&match medium.years {
+                Some(years) if run.lifetime.caveat.is_some() => format!("lasts {} (!)", number::years(years)),
                 Some(years) => format!("lasts {}", number::years(years)),
                 None => "nothing programmed".to_string(),
             }));

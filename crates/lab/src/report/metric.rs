@@ -5,9 +5,9 @@
 //! `ALIASES`.
 
 use super::number::{self, Shown};
-use super::regained::regained;
 use crate::result::{
     DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
+    is_life, regained,
 };
 use nvlab_workload::suggest::nearest;
 use std::sync::LazyLock;
@@ -131,8 +131,12 @@ impl Metric {
 
     /// True for figures of how long the flash lasts, in which the cost of cleaning should be.
     pub fn is_life(&self) -> bool {
-        let lasts = ["lifetime", "lifetime.days", "lifetime.worst", "lifetime.bytes", "lifetime.dwpd"];
-        lasts.contains(&self.name.as_str()) || ["data.lifetime", "log.lifetime"].contains(&self.name.as_str())
+        is_life(&self.name)
+    }
+
+    /// What must be known of a run before its value is used.
+    pub fn doubts(&self, run: &RunResult) -> Vec<String> {
+        self.of(run).map_or(Vec::new(), |_| run.doubts(&self.name))
     }
 
     /// True for the lifetime of something that the run's device has: without a value, nothing wore it.
@@ -402,7 +406,7 @@ const ROWS: &[Row] = &[
     ("lifetime.worst", "first block", Unit::Years, Better::More, "years if the most worn block set the pace, once the mean block was erased ten times", |r| r.lifetime.years_worst_block),
     ("lifetime.bytes", "endurance", Unit::BytesDecimal, Better::More, "host bytes that may be written in total: rated cycles times the bytes of the flash, over write amplification", |r| r.lifetime.host_bytes),
     ("lifetime.dwpd", "DWPD", Unit::Ratio, Better::More, "full drive writes per day over five years", |r| r.lifetime.drive_writes_per_day),
-    ("lifetime.regained", "space regained", Unit::Share, Better::Neither, "share of the blocks filled in the run that it erased again, one erase left out; below 90 % the cost of cleaning is not in a lifetime", regained),
+    ("lifetime.regained", "space regained", Unit::Share, Better::Neither, "share of the blocks filled in the run that it erased again, one erase left out; below 90 % the cost of cleaning is not in a lifetime", |r| regained(&r.media)),
     ("price", "price", Unit::Usd, Better::Less, "all media", |r| r.price.total_usd),
     ("price.table", "table price", Unit::Usd, Better::Less, "of a memory: the cost of its page table at the price of the RAM that holds it", |r| Some(table_bytes(r)? * ram_usd(r)?)),
     ("price.ram", "price as RAM", Unit::Usd, Better::Neither, "of a memory: the cost of as much RAM as it has flash", |r| Some(r.design.raw_bytes as f64 * ram_usd(r)?)),

@@ -67,6 +67,7 @@ fn lifetime() -> Lifetime {
         host_bytes: Some(2.4e14),
         drive_writes_per_day: Some(1.13),
         rated_cycles: 3000,
+        caveat: None,
         retention_years: None,
     }
 }
@@ -168,6 +169,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         durable: None,
         software: None,
         tenants: Vec::new(),
+        precision: Vec::new(),
         series: (0..2).map(window).collect(),
     }
 }

@@ -1,11 +1,18 @@
-//! Mean and 95 % interval of a few runs with different seeds (Student's t, two-sided).
+//! Mean and 95 % interval of a few runs, each with a preparation and seeds of its own (Student's t, two-sided).
+//!
+//! The spread of the runs contains both what they measured and how their devices came to their state, but three runs may agree by
+//! accident. Each run also knows how exact it is itself (its `precision`): the wider of both intervals counts, and of a single run
+//! there is only the second.
+
+use super::metric::Metric;
+use crate::result::RunResult;
 
 /// A mean and half the width of its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Mean.
     pub mean: f64,
-    /// Half the width of the interval; 0 if there is only one value, or if all are equal.
+    /// Half the width of the interval; 0 if the value is not a matter of chance, infinite if nothing can be said of it.
     pub interval: f64,
     /// The number of values.
     pub count: usize,
@@ -40,7 +47,32 @@ impl Estimate {
         Some(Estimate { mean, interval: t_quantile(count - 1) * deviation / (count as f64).sqrt(), count })
     }
 
-    /// True if the intervals share a point: the difference may be chance.
+    /// The mean of the values of a metric in these runs; `None` if none has one.
+    pub fn of_runs(metric: &Metric, runs: &[RunResult]) -> Option<Estimate> {
+        let values: Vec<f64> = runs.iter().filter_map(|run| metric.of(run)).collect();
+        let estimate = Estimate::of(&values)?;
+        let own = |run: &RunResult| {
+            let (value, precision) = (metric.of(run)?, run.precision_of(&metric.name)?);
+            Some(precision.within.map_or(f64::INFINITY, |within| within * value.abs()))
+        };
+        let own: Vec<f64> = runs.iter().filter_map(own).collect();
+        // What a run is too short to say, several may.
+        let known = || own.iter().filter(|interval| interval.is_finite());
+        let within = match (known().count(), values.len()) {
+            (0, 1) => own.first().copied().unwrap_or(0.0),
+            (count, _) => {
+                (known().map(|interval| interval.powi(2)).sum::<f64>()).sqrt() / count.max(1) as f64
+            }
+        };
+        Some(Estimate { interval: estimate.interval.max(within), ..estimate })
+    }
+
+    /// Half the interval over the mean.
+    pub fn within(&self) -> f64 {
+        if self.interval == 0.0 { 0.0 } else { self.interval / self.mean.abs() }
+    }
+
+    /// True if the intervals share a point: the difference may be chance. An infinite one shares every point.
     pub fn overlaps(&self, other: &Estimate) -> bool {
         (self.mean - other.mean).abs() <= self.interval + other.interval
     }

@@ -40,11 +40,12 @@ pub(super) fn run(
     }
     let before = Before::of(&host);
     let closed_loop = workload.pacing() != Pacing::Open;
-    let mut meter = Meter::new(origin, counters(&host), plan.requests_asked);
+    let mut meter = Meter::new(origin, counters(&host), plan.requests_asked).until(plan.limit.goal);
     let progress = drive(&mut host, &mut workload, plan, &mut meter, on_progress)?;
     let progress = checked(plan, Ok(progress), origin)?;
     within_time(progress.now, progress.requests).map_err(|source| failed(plan, source))?;
     verify(&*workload, &host).map_err(|why| broken(plan, why))?;
+    let precision = meter.precision();
     let span = progress.now.since(origin);
     let arrivals = meter.arrivals.result(progress.requests, span.seconds());
     let (totals, series) = meter.finish(counters(&host), progress.now);
@@ -53,7 +54,7 @@ pub(super) fn run(
     let insides = insides(array.as_deref(), host.rvm().statistics());
     let prepared = Precondition::none(&plan.state.to_string());
     let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
-    result.series = series;
+    (result.series, result.precision) = (series, precision);
     result.wall_s = clock.elapsed().as_secs_f64();
     Ok(RunResult { closed_loop, arrivals, durable: Some(durable), ..result })
 }
@@ -118,6 +119,9 @@ fn drive(
         progress.written_bytes += bytes as u64;
         if progress.requests.is_multiple_of(BATCH) {
             meter.batch(|| counters(host), BATCH, progress.now);
+            if meter.is_reached() {
+                break;
+            }
         }
         if progress.requests.is_multiple_of(ASK_EVERY)
             && !on_progress("running", share_done(plan, &progress, origin))

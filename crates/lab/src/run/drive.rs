@@ -7,7 +7,7 @@
 use super::arrivals::still_wanted;
 use super::device::Observed;
 use super::host::Host;
-use super::meter::Meter;
+use super::meter::{Goal, Meter};
 use super::outstanding::Outstanding;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
@@ -16,7 +16,7 @@ use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Rerun};
 use serde::{Deserialize, Serialize};
 
 /// Where a run ends, whichever comes first; `u64::MAX` and [`Time::MAX`]: no such limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// Requests.
     pub requests: u64,
@@ -26,12 +26,19 @@ pub struct Limit {
     pub written_bytes: u64,
     /// Simulated time since the run began.
     pub time: Span,
+    /// A figure is known exactly enough; the meter of the run looks for that.
+    pub goal: Option<Goal>,
 }
 
 impl Limit {
     /// Until the workload ends.
-    pub const NONE: Limit =
-        Limit { requests: u64::MAX, bytes: u64::MAX, written_bytes: u64::MAX, time: Span::from_ps(u64::MAX) };
+    pub const NONE: Limit = Limit {
+        requests: u64::MAX,
+        bytes: u64::MAX,
+        written_bytes: u64::MAX,
+        time: Span::from_ps(u64::MAX),
+        goal: None,
+    };
 
     /// True if no further request is served; ignores the limit of time.
     pub(super) fn is_reached(&self, progress: &Progress) -> bool {
@@ -300,6 +307,9 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             }
             if let Some(meter) = &mut meter {
                 meter.batch(|| self.counters(), served, progress.now);
+                if meter.is_reached() {
+                    break;
+                }
             }
             ask(go_on, &progress, &mut ask_at)?;
         }

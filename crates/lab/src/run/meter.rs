@@ -3,16 +3,21 @@
 //! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
 //! kind of their own (`TRANSACTION`); its windows count transactions.
 
+mod precision;
+
+pub use precision::Figure;
+
 use super::arrivals::Arrivals;
 use super::device::Counters;
-use crate::result::Window;
+use crate::result::{Precision, Window};
 use nvlab_units::{Histogram, PackedHistogram, Span, Time};
 use nvlab_workload::{Access, AccessKind, Op, Request};
+use precision::Batches;
 
 /// Maximum number of windows of a run; when there are more, neighbours are merged.
 const WINDOWS_MAX: usize = 400;
 /// Minimum requests of a window, and the initial number if the total is not known.
-const WINDOW_REQUESTS: u64 = 256;
+const WINDOW_REQUESTS: u64 = 32;
 
 /// Index of the totals of transactions, after those of the kinds of requests.
 pub const TRANSACTION: usize = 4;
@@ -140,6 +145,20 @@ pub struct Meter {
     unflushed: Option<Time>,
     /// From then to the end of the flush.
     commits: OpTotals,
+    goal: Option<Goal>,
+    /// Requests in the windows, and how many there are when the goal is looked at next.
+    requests: u64,
+    look_at: u64,
+    is_reached: bool,
+}
+
+/// A run ends when it knows this figure so exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// Which one.
+    pub figure: Figure,
+    /// Half of its 95 % interval over its value.
+    pub within: f64,
 }
 
 impl Meter {
@@ -157,7 +176,27 @@ impl Meter {
             arrivals: Arrivals::default(),
             unflushed: None,
             commits: OpTotals::default(),
+            goal: None,
+            requests: 0,
+            look_at: 0,
+            is_reached: false,
         }
+    }
+
+    /// The same with a goal.
+    pub fn until(self, goal: Option<Goal>) -> Meter {
+        Meter { goal, ..self }
+    }
+
+    /// True if its goal is reached.
+    #[inline]
+    pub fn is_reached(&self) -> bool {
+        self.is_reached
+    }
+
+    /// How exactly the figures are known, from whole windows.
+    pub fn precision(&self) -> Vec<Precision> {
+        precision::precision(&self.stretches)
     }
 
     /// A request was served: wanted at `wanted`, done at `end`.
@@ -235,6 +274,7 @@ impl Meter {
 
     fn close(&mut self, counters: Counters, now: Time) {
         let ops = self.current.each_mut().map(OpTotals::take);
+        self.requests += self.current_requests;
         self.stretches.push(Stretch {
             from: self.current_from,
             to: now,
@@ -257,6 +297,17 @@ impl Meter {
             }
             self.stretches = joined;
         }
+        self.look();
+    }
+
+    /// Looks whether the goal is reached, each time the run has become a quarter longer: who looks at every window ends when the
+    /// windows agree by chance.
+    fn look(&mut self) {
+        let Some(Goal { figure, within }) = self.goal.filter(|_| self.requests >= self.look_at) else {
+            return;
+        };
+        self.look_at = self.requests + self.requests / 4;
+        self.is_reached = Batches::of(&self.stretches).within(figure).is_some_and(|found| found <= within);
     }
 
     /// The totals per kind and the windows, after the last request was done at `end`.

@@ -36,6 +36,7 @@ pub use device::BuildError;
 pub use drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch};
 pub use error::RunError;
 pub use kept::Keeping;
+pub use meter::{Figure, Goal};
 pub use preparation::{Preparation, State};
 pub use summary::{key, summarize};
 
@@ -203,7 +204,8 @@ fn transactions_on(
     let origin = ready + plan.state.idle;
     memory.reset_stats();
     let closed_loop = workload.pacing() != Pacing::Open;
-    let mut meter = Meter::new(origin, memory.counters(), plan.requests_asked);
+    let meter = Meter::new(origin, memory.counters(), plan.requests_asked);
+    let mut meter = meter.until(plan.limit.goal);
     let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
     let driven = transactions::drive(memory, &mut workload, origin, &plan.limit, &mut meter, go_on);
     let progress = checked(plan, driven, origin)?;
@@ -230,7 +232,8 @@ impl Requests<'_> {
         let prepared = begin.prepared(&mut *device, &plan.state, own, on_progress);
         let (prepared, begin) = opened(&mut *device, (design, shelf), prepared, plan, workload, on_progress)?;
         let origin = ramped_up(&mut *device, workload, (design, plan), begin, on_progress)?;
-        let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
+        let meter = Meter::new(origin, device.counters(), plan.requests_asked);
+        let mut meter = meter.until(plan.limit.goal);
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
         let driven = driven(&mut *device, workload, design, origin, &plan.limit, watch);
@@ -378,7 +381,9 @@ fn checked(plan: &RunPlan, driven: Result<Progress, DriveError>, origin: Time) -
         && progress.requests < limit.requests
         && progress.bytes < limit.bytes
         && progress.written_bytes < limit.written_bytes
-        && progress.now.since(origin) < limit.time;
+        && progress.now.since(origin) < limit.time
+        // Not exact enough at its end, it says so.
+        && limit.goal.is_none();
     if let (true, Some(until)) = (short, &plan.until) {
         let (requests, simulated) = (progress.requests, progress.now.since(origin));
         return Err(RunError::Ended { design: name(), requests, simulated, until: until.clone() });
@@ -401,13 +406,15 @@ fn finish(run: Run<'_>, device: &mut dyn Observed, meter: Meter) -> Result<RunRe
     // Work queued at the end belongs to the run: shares of busy time refer to the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);
     let busy_span = idle.map_err(|source| failed(plan, source))?.since(origin);
+    let precision = meter.precision();
     let span = progress.now.since(origin);
     let arrivals = meter.arrivals.result(progress.requests, span.seconds());
     let commit = summary::op_result(meter.commits(), span.seconds().max(1e-12));
     let (totals, series) = meter.finish(device.counters(), progress.now);
     let mut result =
         summary::summarize(design, plan, &device.insides(busy_span), prepared, &totals, span, busy_span);
-    (result.series, result.arrivals, result.commit) = (series, arrivals, commit);
+    (result.series, result.precision) = (series, precision);
+    (result.arrivals, result.commit) = (arrivals, commit);
     result.wall_s = clock.elapsed().as_secs_f64();
     Ok(result)
 }

@@ -37,7 +37,8 @@ impl State {
     }
 }
 
-/// How a device is prepared. `--seed` has no part in it: runs that differ only in their seed begin with the same device.
+/// How a device is prepared. `--seed` has no part in it: runs that differ only in their seed begin with the same device. Those that
+/// repeat one another do not ([`Preparation::repeated`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preparation {
     /// The state it is brought to.
@@ -100,6 +101,16 @@ impl Preparation {
     /// The seed of the device and its preparation in a run with this seed.
     pub fn device_seed(&self, run_seed: u64) -> u64 {
         if self.state == State::Fresh { run_seed } else { self.seed }
+    }
+
+    /// That of the repetition with this number, 0 for the first: each brings another device to the same kind of state, so that the
+    /// spread of the repetitions contains how a device came to its state.
+    pub fn repeated(self, number: u64) -> Preparation {
+        match self.state {
+            // It is drawn by the seed of its run.
+            State::Fresh => self,
+            _ => Preparation { seed: self.seed.wrapping_add(number), ..self },
+        }
     }
 
     /// As it is written, without the idle time: what the state of the device depends on.

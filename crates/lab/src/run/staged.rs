@@ -180,6 +180,7 @@ pub(super) fn drive<'a>(
             (Some(Event::Done { slot, at }), _) => {
                 let done = issuer.take(slot, at);
                 finished.one(&done, at, &issuer.source.progress, device, &mut watch)?;
+                issuer.source.over |= watch.meter.as_ref().is_some_and(|meter| meter.is_reached());
                 match pacing {
                     Pacing::Closed { .. } => {
                         if let Some(next) = issuer.coming(at) {

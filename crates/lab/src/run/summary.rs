@@ -7,7 +7,7 @@ use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::{Design, Part, PriceItem};
 use crate::result::{
     DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, PricePart, RESULTS_VERSION, RunResult,
-    SCHEMA, SECONDS_PER_YEAR, WriteAmplification, key_of,
+    SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat, key_of,
 };
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
@@ -74,7 +74,10 @@ pub fn summarize(
             .flash
             .as_ref()
             .map(|flash| flash_result(flash, insides.retired_blocks, busy_span.seconds().max(1e-12))),
-        lifetime: lifetime(insides, years_of(&media), design, host_bytes, seconds),
+        lifetime: Lifetime {
+            caveat: years_of(&media).and_then(|_| caveat(&media)),
+            ..lifetime(insides, years_of(&media), design, host_bytes, seconds)
+        },
         closed_loop: false,
         media,
         price: price(design),
@@ -98,6 +101,7 @@ pub fn summarize(
         durable: None,
         software: None,
         tenants: Vec::new(),
+        precision: Vec::new(),
         series: Vec::new(),
     }
 }
@@ -245,6 +249,7 @@ fn lifetime(
         drive_writes_per_day: host_bytes.map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
         rated_cycles,
         retention_years,
+        caveat: None,
     }
 }
 

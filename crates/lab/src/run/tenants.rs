@@ -261,6 +261,9 @@ pub(super) fn drive(
             if uncounted == BATCH {
                 meter.batch(|| device.counters(), BATCH, begin);
                 uncounted = 0;
+                if meter.is_reached() {
+                    break;
+                }
             }
         }
         ask(go_on, &progress, &mut ask_at)?;

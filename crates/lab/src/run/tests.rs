@@ -136,5 +136,6 @@ fn transactions_need_a_memory_that_is_large_enough() {
 mod depth;
 mod endings;
 mod fills;
+mod precision;
 mod staged;
 mod twins;

@@ -71,6 +71,9 @@ pub fn drive(
         progress.now = now;
         if progress.requests.is_multiple_of(BATCH) {
             meter.batch(|| memory.counters(), BATCH, now);
+            if meter.is_reached() {
+                break;
+            }
         }
         if progress.requests.is_multiple_of(ASK_EVERY) && !go_on(&progress) {
             return Err(DriveError::Stopped(progress.requests));

@@ -3,7 +3,7 @@
 use super::front::{Objectives, groups};
 use super::{Outcome, Sweep};
 use crate::report::metric::{self, Better, Metric};
-use crate::report::regained::ENOUGH;
+use crate::result::ENOUGH;
 
 /// The usual metrics, besides the objectives.
 const USUAL: [&str; 5] = ["iops", "write.mean", "write.p99", "read.p99", "waf"];

@@ -1,5 +1,6 @@
 //! A space of runs: what is run at every point, along which axes.
 
+use super::SEED;
 use super::scale::Scale;
 use crate::design::DesignErrors;
 use crate::plan::{Named, Until};
@@ -206,11 +207,13 @@ impl Space {
         }
         let until = self.run.until.as_ref().map(|text| filled(text).parse::<Until>());
         let seed = filled(&self.run.seed);
+        // Points that differ only in their seed repeat one another.
+        let number = self.axis(SEED).and_then(|axis| axis.values.iter().position(|value| *value == seed));
         Ok(Point {
             sets,
             design: filled(&self.run.design),
             workload: filled(&self.run.workload),
-            state: self.run.state,
+            state: self.run.state.repeated(number.unwrap_or(0) as u64),
             until: until.transpose().map_err(|problem| format!("until: {problem}"))?,
             seed: seed.parse().map_err(|_| format!("seed: `{seed}` is not a whole number"))?,
             values,

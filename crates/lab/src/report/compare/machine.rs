@@ -21,20 +21,19 @@ impl Comparison {
             });
             text += &markdown_row(std::iter::once(row.name.clone()).chain(cells));
         }
+        for doubt in &self.doubts {
+            text += &format!("\n! {doubt}\n");
+        }
         text
     }
 
-    /// A missing value is an empty field. `_interval` and `_same` follow if there are several
-    /// seeds.
+    /// A missing value is an empty field; an interval of `inf`: the runs are too short to say.
     pub(super) fn csv(&self) -> String {
-        let several = self.rows.iter().any(|row| row.seeds.len() > 1);
         let mut heads = vec!["design".to_string(), "seeds".to_string()];
         for column in &self.columns {
             let name = column.column();
             heads.push(name.clone());
-            if several {
-                heads.extend([format!("{name}_interval"), format!("{name}_same")]);
-            }
+            heads.extend([format!("{name}_interval"), format!("{name}_same")]);
         }
         let mut text = csv_row(&heads);
         for row in &self.rows {
@@ -42,10 +41,8 @@ impl Comparison {
             for cell in &row.cells {
                 let value = |get: fn(&Cell) -> String| cell.as_ref().map_or(String::new(), get);
                 fields.push(value(|cell| cell.estimate.mean.to_string()));
-                if several {
-                    fields.push(value(|cell| cell.estimate.interval.to_string()));
-                    fields.push(value(|cell| cell.same.to_string()));
-                }
+                fields.push(value(|cell| cell.estimate.interval.to_string()));
+                fields.push(value(|cell| cell.same.to_string()));
             }
             text += &csv_row(&fields);
         }
@@ -54,7 +51,6 @@ impl Comparison {
 
     /// The columns of [`Comparison::csv`].
     pub(super) fn parquet(&self) -> io::Result<Vec<u8>> {
-        let several = self.rows.iter().any(|row| row.seeds.len() > 1);
         let names = self.rows.iter().map(|row| Some(row.name.as_str()));
         let seeds = self.rows.iter().map(|row| row.seeds.len() as u64);
         let mut columns: Vec<(String, ArrayRef)> = vec![
@@ -68,11 +64,9 @@ impl Comparison {
             };
             let name = column.column();
             columns.push((name.clone(), numbers(|cell| cell.estimate.mean)));
-            if several {
-                columns.push((format!("{name}_interval"), numbers(|cell| cell.estimate.interval)));
-                let same = cells().map(|cell| cell.map(|cell| cell.same)).collect::<BooleanArray>();
-                columns.push((format!("{name}_same"), Arc::new(same)));
-            }
+            columns.push((format!("{name}_interval"), numbers(|cell| cell.estimate.interval)));
+            let same = cells().map(|cell| cell.map(|cell| cell.same)).collect::<BooleanArray>();
+            columns.push((format!("{name}_same"), Arc::new(same)));
         }
         let (names, arrays): (Vec<String>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let fields = names.into_iter().zip(&arrays);
@@ -120,11 +114,12 @@ impl Comparison {
 fn value(cell: &Cell) -> Value<'_> {
     Value {
         mean: cell.estimate.mean,
-        interval: cell.estimate.interval,
+        interval: Some(cell.estimate.interval).filter(|interval| interval.is_finite()),
         values: &cell.values,
         ratio: cell.ratio.map(|ratio| ratio.mean),
-        ratio_interval: cell.ratio.map(|ratio| ratio.interval),
+        ratio_interval: cell.ratio.map(|ratio| ratio.interval).filter(|interval| interval.is_finite()),
         same: cell.same,
+        doubts: &cell.doubts,
     }
 }
 

@@ -47,12 +47,12 @@ impl Comparison {
         }
         Some(match (parts.as_slice(), same.as_slice()) {
             ([], []) => return None,
-            ([], _) => format!("{}: no difference that could be told from chance", metric.title),
+            ([], _) => format!("{}: no difference seen", metric.title),
             ([one], []) => format!("{name} {verb} {one}"),
             (parts, []) => format!("{name} {verb}\n    {}", parts.join("\n    ")),
             (parts, same) => {
                 let (parts, same) = (parts.join("\n    "), same.join(", "));
-                format!("{name} {verb}\n    {parts}\n    no clear difference from {same}")
+                format!("{name} {verb}\n    {parts}\n    no difference seen from {same}")
             }
         })
     }

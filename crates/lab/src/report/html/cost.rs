@@ -1,6 +1,6 @@
 //! What the media cost, and what that is per request and per byte written.
 
-use super::labels::{Labelled, or_dash};
+use super::labels::{Labelled, doubted, notes, or_dash};
 use crate::report::page::{Page, Table, escape};
 use crate::report::{metric::metric, number};
 use crate::result::PricePart;
@@ -20,6 +20,7 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
     let mut table = Table::new("", 2, &heads);
     for labelled in runs {
         let run = labelled.run;
+        let marked = |shown| doubted(shown, "lifetime.bytes", run);
         let part = |PricePart { name, bytes, usd }: &PricePart| {
             let usd = usd.map_or("no price".to_string(), |usd| number::usd(usd).to_string());
             format!("<span class=\"keep\">{} {}: {usd}</span>", escape(name), number::bytes(*bytes as f64))
@@ -35,11 +36,11 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
             or_dash(total.map(number::three)),
             or_dash(run.price.usd_per_gib.map(number::three)),
             or_dash(metric("price.iops", run).map(|usd| number::three(usd * 1000.0))),
-            or_dash(written.map(|bytes| number::bytes_decimal(bytes).to_string())),
-            or_dash(each.map(number::three)),
-            or_dash(run.lifetime.drive_writes_per_day.map(number::three)),
+            or_dash(written.map(|bytes| marked(number::bytes_decimal(bytes).to_string()))),
+            or_dash(each.map(|usd| marked(number::three(usd)))),
+            or_dash(run.lifetime.drive_writes_per_day.map(|count| marked(number::three(count)))),
         ]);
     }
     let about = "Media only: controller, board and margin are not included.";
-    page.section("cost", "Cost", about, &table.html());
+    page.section("cost", "Cost", about, &(table.html() + &notes(runs.iter(), &["lifetime.bytes"])));
 }

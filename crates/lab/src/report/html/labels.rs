@@ -1,7 +1,8 @@
 //! What runs are called on a page, and which colours they have.
 
+use crate::report::notes::doubt;
 use crate::report::page::{COLORS, escape};
-use crate::result::RunResult;
+use crate::result::{RunResult, is_life};
 use std::collections::BTreeSet;
 
 /// A run and what the page calls it.
@@ -47,6 +48,27 @@ pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
             Labelled { label, color: color % COLORS, run }
         })
         .collect()
+}
+
+/// A value of a metric as HTML, marked if something must be known before it is used.
+pub(super) fn doubted(shown: String, metric: &str, run: &RunResult) -> String {
+    match run.doubts(metric).as_slice() {
+        [] => shown,
+        doubts => format!("{shown} <abbr title=\"{}\">!</abbr>", escape(&doubts.join("; "))),
+    }
+}
+
+/// What must be known before marked values are used: a paragraph for each run that has some.
+pub(super) fn notes<'a>(runs: impl Iterator<Item = &'a Labelled<'a>>, metrics: &[&str]) -> String {
+    let note = |labelled: &Labelled<'_>| {
+        let (lives, others): (Vec<&str>, Vec<&str>) = metrics.iter().partition(|name| is_life(name));
+        let caveat = labelled.run.lifetime.caveat.iter().filter(|_| !lives.is_empty()).cloned();
+        let all: Vec<String> =
+            caveat.chain(others.iter().filter_map(|name| doubt(name, labelled.run))).collect();
+        (!all.is_empty())
+            .then(|| format!("<p class=\"about\">! {}: {}</p>\n", labelled.marked(), escape(&all.join("; "))))
+    };
+    runs.filter_map(note).collect()
 }
 
 /// A value that may be missing.

@@ -1,7 +1,7 @@
 //! The figures: one row for each run, and latency by run and kind of request.
 
 use super::head;
-use super::labels::{Labelled, or_dash};
+use super::labels::{Labelled, doubted, notes, or_dash};
 use crate::report::compare::life;
 use crate::report::page::{Page, Table};
 use crate::report::{human, metric, number};
@@ -36,12 +36,14 @@ fn figures(runs: &[Labelled<'_>]) -> String {
                 true => human::unworn(labelled.run).split(':').next().unwrap_or_default(),
                 false => "–",
             };
-            let shown = value.map_or(missing.to_string(), |value| column.unit.shown(value).to_string());
+            let shown = |value| doubted(column.unit.shown(value).to_string(), &column.name, labelled.run);
+            let shown = value.map_or(missing.to_string(), shown);
             cells.push(format!("{shown}{}", ratio.unwrap_or_default()));
         }
         table.row(&cells);
     }
-    table.html()
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    table.html() + &notes(runs.iter(), &names)
 }
 
 /// The ratio to the baseline, in small print.
@@ -56,11 +58,16 @@ fn latencies(runs: &[Labelled<'_>]) -> String {
     for labelled in runs {
         for (name, op) in human::timed(labelled.run) {
             let mut cells = vec![labelled.marked(), name.to_string(), number::count(op.count)];
-            cells.extend(human::latencies(op).iter().map(|ns| number::time_ns(*ns).to_string()));
+            let shown = |(ns, at): (&f64, &str)| {
+                doubted(number::time_ns(*ns).to_string(), &format!("{name}.{at}"), labelled.run)
+            };
+            let names = ["mean", "p50", "p95", "p99", "p99_9", "p99_99", "max"];
+            cells.extend(human::latencies(op).iter().zip(names).map(shown));
             table.row(&cells);
         }
     }
     table.html()
+        + &notes(runs.iter(), &["read.mean", "write.mean", "trim.mean", "flush.mean", "transaction.mean"])
 }
 
 /// A percentile of a histogram: the smallest bucket bound that at least `share` of the requests do not exceed.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::design::Design;
 use crate::report::sample;
-use crate::result::{FlashResult, Lifetime, OpResult, Price, TenantResult, WriteAmplification};
+use crate::result::{FlashResult, Lifetime, OpResult, Precision, Price, TenantResult, WriteAmplification};
 
 /// Writes pages to look at: `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-lab pages_to_look_at`.
 #[test]
@@ -35,6 +35,21 @@ fn the_software_has_a_section_of_its_own() {
     for text in ["<td>mine</td>", "<td>wake-up</td>", "3.50 us", "40.0 us", "1.25"] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+/// In the summary, under wear and under cost: the values are marked, and a paragraph says why.
+#[test]
+fn a_lifetime_has_its_caveat_wherever_it_stands() {
+    let mut run = sample::rich("ssd-tlc", 1, 1.0);
+    assert_eq!(count(&html(std::slice::from_ref(&run), "x"), "<p class=\"about\">! "), 0);
+    run.lifetime.caveat = Some("the cost of cleaning is not in it".to_string());
+    run.precision = vec![Precision { metric: "waf".into(), within: Some(0.081) }];
+    let page = html(&[run], "x");
+    assert_eq!(count(&page, "<p class=\"about\">! "), 3, "{page}");
+    assert_eq!(count(&page, "the cost of cleaning is not in it</p>"), 2);
+    assert_eq!(count(&page, "the cost of cleaning is not in it; WA ± 8.1 %: too short</p>"), 1);
+    assert!(count(&page, "<abbr title=\"the cost of cleaning is not in it\">!</abbr>") > 3, "{page}");
+    assert_eq!(count(&page, "<abbr title=\"± 8.1 %: too short\">!</abbr>"), 1);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Wear: how often blocks were erased, as histograms and as maps of block by die.
 
-use super::labels::{Labelled, or_dash};
+use super::labels::{Labelled, doubted, notes, or_dash};
 use crate::report::number;
-use crate::report::page::{Axis, Heat, Histogram, Page, Table, details, escape};
-use crate::report::regained::caveat;
+use crate::report::page::{Axis, Heat, Histogram, Page, Table, details};
 use crate::result::{FlashResult, RunResult};
 use toml::de::{DeTable, DeValue};
 
@@ -113,7 +112,9 @@ fn figures(runs: &[Flash<'_>]) -> String {
     let mut table = Table::new("Cycles of a block", 1, &heads);
     for (labelled, flash) in runs {
         let lifetime = &labelled.run.lifetime;
-        let years = |years: Option<f64>| or_dash(years.map(|years| number::years(years).to_string()));
+        let marked = |shown: number::Shown, metric| doubted(shown.to_string(), metric, labelled.run);
+        let years =
+            |years: Option<f64>, metric| or_dash(years.map(|years| marked(number::years(years), metric)));
         table.row(&[
             labelled.marked(),
             number::count(flash.cycles_min as u64),
@@ -121,16 +122,13 @@ fn figures(runs: &[Flash<'_>]) -> String {
             number::count(flash.cycles_max as u64),
             number::three(flash.cycles_deviation),
             number::count(lifetime.rated_cycles as u64),
-            or_dash(lifetime.host_bytes.map(|bytes| number::bytes_decimal(bytes).to_string())),
-            years(lifetime.years),
-            years(lifetime.years_worst_block),
+            or_dash(lifetime.host_bytes.map(|bytes| marked(number::bytes_decimal(bytes), "lifetime.bytes"))),
+            years(lifetime.years, "lifetime"),
+            years(lifetime.years_worst_block, "lifetime.worst"),
             number::count(flash.erases),
         ]);
     }
-    let note = |(labelled, _): &Flash<'_>| {
-        Some(format!("<p class=\"about\">{}: {}</p>\n", labelled.marked(), escape(&caveat(labelled.run)?)))
-    };
-    table.html() + &runs.iter().filter_map(note).collect::<String>()
+    table.html() + &notes(runs.iter().map(|(labelled, _)| *labelled), &["lifetime"])
 }
 
 /// More dies than this are not listed one by one.
