@@ -115,7 +115,7 @@ pub fn run_requests(
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     if design.path.software.is_some() && workload.tenants().is_some() {
-        let why = "several streams at once pass no software";
+        let why = "several streams at once, and jobs with rates or pauses, pass no software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
     let keeps = keeps_payload(design) && workload.carries_payload();

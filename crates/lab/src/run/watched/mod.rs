@@ -53,7 +53,7 @@ pub fn run_watched(
     let bytes = InMemory { filled: plan.state.state != State::Fresh };
     let staged = design.path.software.is_some();
     if staged && workload.tenants().is_some() {
-        let why = "several streams at once pass no software";
+        let why = "several streams at once, and jobs with rates or pauses, pass no software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
     if staged || workload.program().is_some() || workload.tenants().is_some() {

@@ -32,13 +32,6 @@ impl Section {
         }
         let depth = self.depth(notes, errors);
         let mut spec = GeneratorSpec { pace: Pace::Closed { depth }, ..self.spec(notes, errors) };
-        let reads_back = options.value("verify").is_some_and(|how| !matches!(how, "none" | "0"))
-            && options.value("do_verify") != Some("0");
-        if reads_back && places::shares(spec.mix)[1] > 0.0 {
-            let reason =
-                "what was written is not read back; give do_verify=0, and a job of its own that reads";
-            errors.push(options.refused("verify", reason));
-        }
         let is_whole = kept(errors, options.flag("fill_device"));
         let size = kept(errors, options.amount("size"));
         let size = size.or(kept(errors, options.amount("filesize"))).filter(|_| !is_whole);
@@ -53,6 +46,8 @@ impl Section {
             *passes = repeats;
         }
         let count = |errors: &mut Vec<WorkloadError>, key, most| kept(errors, options.number(key, 1..=most));
+        let reads_back = self.reads_back(&spec, errors);
+        spec.flush_at_end |= reads_back;
         Some(FioJob {
             name: self.name.clone(),
             line: self.line,
@@ -68,9 +63,37 @@ impl Section {
             waits_for: options.value("wait_for").map(str::to_owned),
             delay: kept(errors, options.time("startdelay")).unwrap_or(Span::ZERO),
             issue: self.issue(&spec, depth, errors),
+            reads_back,
             is_grouped: kept(errors, options.flag("group_reporting")),
             spec,
         })
+    }
+
+    /// True if it reads back what it wrote, to verify it: after its writes and a flush, in their order.
+    fn reads_back(&self, spec: &GeneratorSpec, errors: &mut Vec<WorkloadError>) -> bool {
+        let options = &self.options;
+        let verifies = options.value("verify").is_some_and(|how| !matches!(how, "none" | "0"));
+        let [_, writes, _] = places::shares(spec.mix);
+        if !verifies || options.value("do_verify") == Some("0") || writes == 0.0 {
+            return false;
+        }
+        let is_once = match spec.distribution {
+            Distribution::Shuffled { .. } => spec.jumps.is_none(),
+            Distribution::Sequential { skip_bytes } => skip_bytes == 0,
+            Distribution::Uniform
+            | Distribution::Zipf { .. }
+            | Distribution::Zones { .. }
+            | Distribution::SelfSimilar { .. }
+            | Distribution::Normal { .. } => false,
+        };
+        let is_endless = ["loops", "io_size"].iter().any(|key| options.value(key).is_some());
+        if writes == 1.0 && is_once && !is_endless && spec.limits.time.is_none() {
+            return true;
+        }
+        let reason = "only a job that writes each block once, without runtime, loops and io_size, reads back what it \
+                      wrote; give do_verify=0, and a job of its own that reads";
+        errors.push(options.refused("verify", reason));
+        false
     }
 
     /// All that needs no device.

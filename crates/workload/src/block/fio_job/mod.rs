@@ -20,7 +20,8 @@
 //!    is read. What they stand for is part of what a result depends on ([`FioJobFile::hashed`]).
 //! 8. A job that reaches beyond the end of the device ends there, with a note: its sizes were meant for another one.
 //! 9. Jobs of a phase with `group_reporting` are one row in results, which has the name of the first.
-//! 10. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
+//! 10. A job that writes with `verify` flushes, then reads what it wrote in the order of its writes, as fast as it can.
+//! 11. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
 //!    job, it is that of writes.
 
 mod issue;
@@ -33,7 +34,7 @@ mod places;
 #[cfg(test)]
 mod tests;
 
-use super::generator::{Amount, AnyGenerator, GeneratorSpec};
+use super::generator::{Amount, AnyGenerator, GeneratorSpec, Mix};
 use super::together::{Issue, Rate};
 use crate::{Span, WorkloadError, suggest};
 use nvlab_units::Rng;
@@ -77,6 +78,8 @@ pub struct FioJob {
     /// It begins so long after it could.
     delay: Span,
     issue: Issue,
+    /// It reads back what it wrote.
+    reads_back: bool,
     /// One row in results for all such jobs of a phase.
     is_grouped: bool,
 }
@@ -179,10 +182,7 @@ impl FioJobFile {
             let mut group = None;
             for job in phase {
                 for copy in 0..job.copies {
-                    let number = u8::try_from(streams.len()).map_err(|_| WorkloadError::DoesNotFit {
-                        what: self.file.clone(),
-                        reason: "more than 256 jobs; lower numjobs and raise iodepth".to_owned(),
-                    })?;
+                    let number = self.number_of(streams.len())?;
                     let is_awaited = |index: &usize| Some(sections[*index]) == job.waits_for.as_deref();
                     let awaited = (earlier..sections.len()).filter(is_awaited);
                     let after = (0..earlier).chain(awaited).collect();
@@ -199,10 +199,33 @@ impl FioJobFile {
                     };
                     streams.push(FioStream { name, after, reported_with, ..stream });
                     sections.push(&job.name);
+                    if job.reads_back {
+                        let written = streams.len() - 1;
+                        let number = self.number_of(streams.len())?;
+                        let stream = job.reading().open(&self.file, capacity, seed, copy, number)?;
+                        let name = format!("{} verify", stream.name);
+                        let reported_with = streams[written].reported_with.or(Some(written));
+                        streams.push(FioStream {
+                            name,
+                            after: vec![written],
+                            reported_with,
+                            note: None,
+                            ..stream
+                        });
+                        sections.push(&job.name);
+                    }
                 }
             }
         }
         Ok(streams)
+    }
+
+    /// The number of a stream, as far as there are numbers.
+    fn number_of(&self, stream: usize) -> Result<u8, WorkloadError> {
+        u8::try_from(stream).map_err(|_| WorkloadError::DoesNotFit {
+            what: self.file.clone(),
+            reason: "more than 256 jobs; lower numjobs and raise iodepth".to_owned(),
+        })
     }
 }
 
@@ -215,6 +238,19 @@ impl FioJob {
     /// The smallest request: what the device's unit must divide.
     pub fn block_bytes(&self) -> u32 {
         self.spec.smallest()
+    }
+
+    /// It reads what it wrote, in the same order, as fast as it can.
+    fn reading(&self) -> FioJob {
+        let spec = GeneratorSpec {
+            mix: Mix::Share { read: 1.0, trim: 0.0 },
+            flush_every: 0,
+            flush_at_end: false,
+            fua: false,
+            ..self.spec.clone()
+        };
+        let issue = Issue { reap: self.issue.reap, ..Issue::default() };
+        FioJob { spec, issue, delay: Span::ZERO, ramp_time: Span::ZERO, ..self.clone() }
     }
 
     fn open(

@@ -171,10 +171,6 @@ fn what_would_change_the_load_is_refused_by_name() {
         ("flow=1", "jobs do not balance each other; use rate_iops"),
         ("serialize_overlap", "requests for the same blocks may be in flight together; use iodepth=1"),
         ("zonemode=strided", "zoned devices and strides are not simulated; use offset and size"),
-        (
-            "verify=crc32c",
-            "what was written is not read back; give do_verify=0, and a job of its own that reads",
-        ),
     ] {
         let name = option.split('=').next().unwrap();
         let expected = format!("t.fio:3: {name} is not done here: {why}");
@@ -183,6 +179,12 @@ fn what_would_change_the_load_is_refused_by_name() {
     parse(
         "[a]\nrw=write\nlatency_target=0\nserialize_overlap=0\nzonemode=none\nverify=none\nflow=0\nrate_min=0\n",
     );
+    let read_back = reason("[a]\nrw=randwrite\nnorandommap\nverify=md5\n");
+    assert!(
+        read_back.starts_with("t.fio:4: verify is not done here: only a job that writes each"),
+        "{read_back}"
+    );
+    assert_eq!(reason("[a]\nrw=write\nverify=md5\nloops=2\n"), read_back.replace("fio:4", "fio:3"));
     parse("[a]\nrw=write\nverify=crc32c\ndo_verify=0\n[b]\nrw=read\nverify=crc32c\n");
 }
 
@@ -272,6 +274,22 @@ fn ends_are_fios() {
     assert_eq!(count("[a]\nrw=write\n"), 4096);
     assert_eq!(count("[a]\nrw=write\nend_fsync=1\nsize=4k\n"), 2);
     assert_eq!(count("[a]\nrw=randwrite\nbssplit=4k/50:8k/\nsize=1m\nnumber_ios=7"), 7);
+}
+
+#[test]
+fn what_was_written_is_read_back_in_its_order() {
+    let text = "[a]\nrw=randwrite\nsize=1m\nverify=crc32c\nioengine=libaio\niodepth=4\nrate_iops=100\n[b]\nstonewall\n";
+    let mut streams = parse(text).open(MIB, 1).unwrap();
+    let places: Vec<(&str, &[usize])> = streams.iter().map(|s| (s.name.as_str(), &s.after[..])).collect();
+    assert_eq!(places, [("a", &[][..]), ("a verify", &[0]), ("b", &[0, 1])]);
+    assert_eq!((&streams[1].issue, streams[1].reported_with), (&Issue::default(), Some(0)));
+    assert_eq!(streams[1].workload.pacing(), Pacing::Closed { depth: 4 });
+    let (written, read) = (all(&mut streams[0].workload), all(&mut streams[1].workload));
+    let (flush, written) = written.split_last().unwrap();
+    assert!(flush.op == Op::Flush && written.iter().all(|request| request.op == Op::Write));
+    let offsets = |requests: &[Request]| requests.iter().map(|request| request.offset).collect::<Vec<_>>();
+    assert!(read.iter().all(|request| request.op == Op::Read));
+    assert_eq!((offsets(written), written.len()), (offsets(&read), 256));
 }
 
 #[test]
