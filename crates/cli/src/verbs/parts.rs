@@ -41,7 +41,9 @@ fn list(output: &Output) {
         vec![
             Cell::text(row.name),
             Cell::text(row.kind),
-            Cell::new(display_bytes(row.bytes), row.bytes),
+            Cell::or_dash((row.bytes > 0).then_some(row.bytes), |bytes| {
+                Cell::new(display_bytes(bytes), bytes)
+            }),
             Cell::new(read, ns(fastest)),
             Cell::new(row.write.to_string(), ns(row.write)),
             Cell::or_dash(row.erase, |erase| Cell::new(erase.to_string(), ns(erase))),

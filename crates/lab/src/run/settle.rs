@@ -46,6 +46,8 @@ const FIRST_AFTER_TWIN: u64 = 3;
 /// Erases of the mean block before windows count.
 const ERASES_BEFORE: u64 = 2;
 pub(super) const DEPTH: u32 = 32;
+/// The rounds expected change by this factor at most from one to the next.
+const EXPECTED_TIMES: f64 = 1.5;
 /// Bytes of the requests that fill a device, at least.
 const FILL_BYTES: u32 = 1 << 20;
 
@@ -69,6 +71,8 @@ pub(crate) struct Settling {
     pub drawn: u64,
     rounds: u64,
     windows: Vec<f64>,
+    /// Rounds that were expected at the last window; 0 before the first.
+    expected: f64,
     /// Erases before the first window; `None`: there was none yet.
     erases_before: Option<u64>,
 }
@@ -81,7 +85,15 @@ impl Settling {
 
     /// Nothing to settle: `report` is all there is to say.
     pub fn done(done: Progress, report: Precondition) -> Settling {
-        Settling { done, report, drawn: 0, rounds: 0, windows: Vec::new(), erases_before: None }
+        Settling {
+            done,
+            report,
+            drawn: 0,
+            rounds: 0,
+            windows: Vec::new(),
+            expected: 0.0,
+            erases_before: None,
+        }
     }
 
     /// What is known at a share of the next window, for people.
@@ -110,8 +122,22 @@ impl Settling {
             return rounds / erases_share.clamp(0.01, 1.0) + least;
         }
         let windows = self.windows.len() as f64;
-        let apart = if b > 0.0 { (a - b).abs() / b / AGREE } else { 1.0 };
+        // A single window has nothing to be apart from.
+        let apart = if a > 0.0 && b > 0.0 { (a - b).abs() / b / AGREE } else { 1.0 };
         rounds - windows + (windows * apart).max(windows + 1.0).max(least).min(WINDOWS_MAX as f64)
+    }
+
+    /// The same for people: two halves may agree by chance and drift apart again, so from one window to the next the rounds
+    /// expected change by a limited factor.
+    fn expect(&mut self, erases_share: f64) -> f64 {
+        let found = self.rounds_expected(erases_share);
+        if self.expected > 0.0 {
+            let steady = found.clamp(self.expected / EXPECTED_TIMES, self.expected * EXPECTED_TIMES);
+            self.expected = steady.max(self.rounds as f64 + 1.0);
+        } else {
+            self.expected = found;
+        }
+        self.expected
     }
 }
 
@@ -320,7 +346,7 @@ fn window(
     let needed = (ERASES_BEFORE * device.blocks() as u64).max(1) as f64;
     let erases = before.erases - settling.erases_before.unwrap_or(before.erases);
     let text = settling.tell((erases as f64 / needed).min(1.0));
-    let (rounds, expected) = (settling.rounds as f64, settling.rounds_expected(erases as f64 / needed));
+    let (rounds, expected) = (settling.rounds as f64, settling.expect(erases as f64 / needed));
     let share = |progress: &Progress| (rounds + progress.written_bytes as f64 / window as f64) / expected;
     let on_progress = &mut *steps.on_progress;
     let go_on = &mut |progress: &Progress| on_progress(&text, share(progress).min(0.99));
@@ -446,4 +472,33 @@ pub(super) fn settle_from(
         between(device, settling, steps);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvlab_units::Time;
+
+    #[test]
+    fn the_rounds_expected_do_not_jump() {
+        let done = Progress { now: Time::ZERO, ..Progress::default() };
+        let mut settling = Settling::new(done, Precondition::none("steady"));
+        let mut expected = vec![settling.expect(0.0)];
+        // Blocks are erased twice after four rounds; then halves that are close by chance, and are not.
+        for share in [0.25, 0.5, 0.75] {
+            settling.rounds += 1;
+            expected.push(settling.expect(share));
+        }
+        for (a, b) in [(0.0, 3.0), (3.0, 3.03), (3.0, 3.6), (3.0, 3.04), (3.2, 3.6), (3.5, 3.6)] {
+            settling.rounds += 1;
+            settling.windows.push(b);
+            settling.report.last_windows = [a, b];
+            expected.push(settling.expect(1.0));
+        }
+        for pair in expected.windows(2).skip(1) {
+            let times = pair[1] / pair[0];
+            assert!((1.0 / EXPECTED_TIMES - 1e-9..=EXPECTED_TIMES + 1e-9).contains(&times), "{expected:?}");
+        }
+        assert!(expected[4] < 12.0, "one window says nothing of a drift: {expected:?}");
+    }
 }
