@@ -19,6 +19,26 @@ pub struct WearLevelling {
     pub static_threshold: Option<u32>,
 }
 
+/// What static wear levelling has to do: how much cold data there is, and how far the blocks that hold it lag behind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levelling {
+    /// [`WearLevelling::static_threshold`].
+    pub threshold: u32,
+    /// By how many erases the most worn erased block leads the least worn one with cold data, on the die where it leads most.
+    pub lead: u32,
+    /// Share of the blocks that hold cold data only.
+    pub cold: f64,
+}
+
+impl Levelling {
+    /// The share of all programs that it takes once it has begun. A block takes cold data when it leads by the threshold and
+    /// keeps it until the others lead by as much: for so many erases of the mean block, since in the end all are erased
+    /// equally often. So per erase of each block, a threshold-th of those with cold data are moved.
+    pub fn share(&self) -> f64 {
+        (self.cold / self.threshold as f64).min(1.0 / LOOK_EVERY as f64)
+    }
+}
+
 /// Which erased block is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {

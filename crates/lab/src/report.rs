@@ -12,6 +12,7 @@
 //! | `document` | what programs read, and its JSON Schema |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
+//! | `departure` | whether a run stayed at the write amplification that its device was prepared to |
 //! | `warnings` | what a reader must know that no figure shows |
 //! | `notes` | what must be known before figures are used |
 //! | `timeline` | one run over time, as Chrome's trace events |
@@ -20,6 +21,7 @@
 
 pub mod assertion;
 pub mod compare;
+mod departure;
 mod document;
 pub mod html;
 pub mod human;

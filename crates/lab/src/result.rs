@@ -683,6 +683,19 @@ pub struct Lifetime {
     /// What must be known before one of these figures is used: that the cost of cleaning is not in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caveat: Option<String>,
+    /// What wear levelling will change that had not begun in this run; the figures above include it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levelling: Option<LaterLevelling>,
+}
+
+/// Static wear levelling that begins after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LaterLevelling {
+    /// The share of the rated cycles that the mean block will then have done, at least: if until then only blocks without cold
+    /// data are erased.
+    pub from_life_share: f64,
+    /// Write amplification from then on, at most: cold data is moved, and may be found apart from other data afterwards.
+    pub write_amplification: f64,
 }
 
 impl Lifetime {

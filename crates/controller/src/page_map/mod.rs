@@ -63,7 +63,7 @@ mod wear;
 mod write;
 
 pub use crate::cleaning::Cleaning;
-pub use crate::wear::WearLevelling;
+pub use crate::wear::{Levelling, WearLevelling};
 pub use cache::{CacheFull, CacheTakes, SlcCache};
 pub use config::{Allocation, DemandMap, PageMapConfig, Streams, WriteBuffer};
 pub use recover::PageMapMedia;

@@ -14,7 +14,7 @@ use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
-use crate::wear::{self, Take};
+use crate::wear::{self, Levelling, Take};
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_units::{BlockId, Ppa, Time};
@@ -86,6 +86,22 @@ impl<S: Store> PageMap<S> {
     fn dead(&self, die: u32) -> u32 {
         let units = self.geometry.units_per_block();
         self.table.closed(die).map(|block| units - self.table.kept(block)).sum()
+    }
+
+    /// What static wear levelling has to do; `None` without it.
+    pub fn levelling(&self) -> Option<Levelling> {
+        let threshold = self.config.wear.static_threshold?;
+        let erases = |block: BlockId| self.array.erase_count(block);
+        let lead = |die: u32| {
+            let worn = self.dies[die as usize].free.iter().map(|&block| erases(block)).max()?;
+            Some(worn.saturating_sub(self.cold(die).map(erases).min()?))
+        };
+        let cold: usize = (0..self.geometry.dies()).map(|die| self.cold(die).count()).sum();
+        Some(Levelling {
+            threshold,
+            lead: (0..self.geometry.dies()).filter_map(lead).max().unwrap_or(0),
+            cold: cold as f64 / self.geometry.blocks() as f64,
+        })
     }
 
     /// The full blocks of a die with cold data only: the host has since written as much as the device holds. A block that lags

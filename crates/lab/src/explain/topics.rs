@@ -137,6 +137,10 @@ A trace that writes less than twice what it touches does not say which of its un
 again, and when. Repeated, it overwrites them in the order in which it wrote them, which costs
 least; the result says so, and names the other end as well: as many bytes, written unit by unit in
 random order on the same device.
+Static wear levelling begins later, when blocks have drifted apart: the report says at which share
+of the drive's life, and what write amplification will then be at most; the lifetime contains it. If
+the last quarter of a run is more than 5 % away from the converged value, the report warns and says
+which moves changed.
 A page-mapped device of 2^20 units and more, under generators that draw every address anew, is
 settled as a twin first: up to 256 units are one in it, so it takes as many times fewer writes. Of
 several streams, all must have a rate, or all a depth and the same share of reads. Then

@@ -17,7 +17,7 @@ use super::number::{self, Shown};
 use super::reasons::reasons;
 use super::warnings::warnings;
 use crate::result::{
-    FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
+    FlashResult, LaterLevelling, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
 };
 
 /// Where the text of a labelled line begins.
@@ -255,6 +255,11 @@ impl Page {
                 ),
             );
         }
+        let levelling =
+            run.lifetime.levelling.filter(|later| two(later.write_amplification) != two(wa.total));
+        if let Some(later) = levelling {
+            self.line("", &levelled_later(&later));
+        }
         if wa.unaligned > 1.0 {
             let text =
                 "bytes of units touched for each byte asked to write (parts of units; not in the total)";
@@ -446,6 +451,16 @@ pub(super) fn lifetime(run: &RunResult) -> String {
             .push(format!("limited by retention: cells keep data for {limit} years, the rest is wear alone"));
     }
     parts.join("; ")
+}
+
+/// Until when write amplification stays as it was in the run.
+pub(super) fn levelled_later(later: &LaterLevelling) -> String {
+    let LaterLevelling { from_life_share, write_amplification } = *later;
+    let share = number::share(from_life_share);
+    format!(
+        "until about {share} of its life or later; then at most {}, with wear levelling",
+        two(write_amplification)
+    )
 }
 
 /// Why a run has no lifetime.

@@ -69,6 +69,7 @@ fn lifetime() -> Lifetime {
         rated_cycles: 3000,
         caveat: None,
         retention_years: None,
+        levelling: None,
     }
 }
 
@@ -124,6 +125,13 @@ pub fn run(name: &str, seed: u64) -> RunResult {
             fill_bytes: 114 << 30,
             writes: Some("the workload's own writes".to_string()),
             last_windows: [2.96, 2.97],
+            last_window: Some(WriteAmplification {
+                total: 2.97,
+                host: 1.0,
+                clean: 1.95,
+                map: 0.02,
+                ..WriteAmplification::default()
+            }),
             ..Precondition::none("steady")
         },
         requests_asked: Some(1_800_000),

@@ -1,5 +1,6 @@
 //! What a reader must know before trusting a figure: what a run asked of a device that no figure shows.
 
+use super::departure::departure;
 use super::number;
 use crate::result::{ArrivalsResult, RunResult};
 
@@ -12,7 +13,7 @@ pub fn warnings(run: &RunResult) -> Vec<String> {
         overload(stream.arrivals.as_ref()?).map(|text| format!("stream {}: {text}", stream.name))
     });
     let all = if run.tenants.is_empty() { run.arrivals.as_ref().and_then(overload) } else { None };
-    all.into_iter().chain(streams).chain(unwritten(run)).collect()
+    all.into_iter().chain(streams).chain(unwritten(run)).chain(departure(run)).collect()
 }
 
 /// A queue that grew over the run.

@@ -1,5 +1,6 @@
 //! How a device was prepared, as data and in one line.
 
+use super::WriteAmplification;
 use nvlab_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct Precondition {
     pub last_windows: [f64; 2],
     /// True if the two agree within 1 %. Always true for `fresh` and `full`.
     pub converged: bool,
+    /// What the device programmed in the last window, by cause; `None` unless `steady`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_window: Option<WriteAmplification>,
     /// Units that were one while most of these bytes were written; 1: all were written at full size.
     #[serde(default = "one")]
     pub twin_units: u32,
@@ -87,6 +91,7 @@ impl Precondition {
             has_file_system: false,
             last_windows: [0.0; 2],
             converged: true,
+            last_window: None,
             twin_units: 1,
             rested_s: 0.0,
         }

@@ -18,7 +18,9 @@
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
 
+use super::device::Insides;
 use super::drive::{ASK_EVERY, DeviceUnderTest, DriveError, Limit, Progress, Watch, drive};
+use super::summary::by_cause;
 use super::{OnProgress, tenants};
 use crate::result::Precondition;
 use nvlab_access::Attached;
@@ -343,6 +345,7 @@ fn window(
     steps: &mut Steps<'_>,
 ) -> Result<Option<f64>, DriveError> {
     let before = device.counters();
+    let Insides { causes: causes_before, absorbed_units: absorbed_before, .. } = device.insides(Span::ZERO);
     let needed = (ERASES_BEFORE * device.blocks() as u64).max(1) as f64;
     let erases = before.erases - settling.erases_before.unwrap_or(before.erases);
     let text = settling.tell((erases as f64 / needed).min(1.0));
@@ -357,6 +360,9 @@ fn window(
     }
     settling.rounds += 1;
     settling.report.host_bytes += progress.written_bytes;
+    let Insides { causes, absorbed_units, .. } = device.insides(Span::ZERO);
+    let parts = by_cause(&causes.since(&causes_before), absorbed_units - absorbed_before);
+    settling.report.last_window = Some(parts);
     let after = device.counters();
     let programmed = (after.programmed_units - before.programmed_units) as f64;
     Ok(Some(programmed / (after.host_units - before.host_units).max(1) as f64))

@@ -1,13 +1,13 @@
 //! From counters and histograms to a [`RunResult`].
 
 use super::RunPlan;
-use super::device::{ArrayInsides, FlashInsides, Insides};
+use super::device::{ArrayInsides, Causes, FlashInsides, Insides};
 use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::design::{Design, Part, PriceItem};
 use crate::result::{
-    DesignInfo, FlashResult, Lifetime, OpResult, Precondition, Price, PricePart, RESULTS_VERSION, RunResult,
-    SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat, key_of,
+    DesignInfo, FlashResult, LaterLevelling, Lifetime, OpResult, Precondition, Price, PricePart,
+    RESULTS_VERSION, RunResult, SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat, key_of,
 };
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
@@ -140,14 +140,14 @@ fn served(totals: &Totals) -> u64 {
     }
 }
 
-fn write_amplification(insides: &Insides) -> WriteAmplification {
-    let causes = &insides.causes;
-    let written = causes.host + insides.absorbed_units;
+/// Units programmed per unit the host wrote, by cause, when a write buffer `absorbed` some of what it wrote.
+pub(super) fn by_cause(causes: &Causes, absorbed_units: u64) -> WriteAmplification {
+    let written = causes.host + absorbed_units;
     let per_host = |units: u64| if written == 0 { 0.0 } else { units as f64 / written as f64 };
     WriteAmplification {
         total: per_host(causes.total()),
         host: per_host(causes.host),
-        absorbed: per_host(insides.absorbed_units),
+        absorbed: per_host(absorbed_units),
         clean: per_host(causes.clean),
         merge: per_host(causes.merge),
         fold: per_host(causes.fold),
@@ -157,6 +157,12 @@ fn write_amplification(insides: &Insides) -> WriteAmplification {
         map: per_host(causes.map),
         trim: per_host(causes.trim),
         padding: per_host(causes.padding),
+        ..WriteAmplification::default()
+    }
+}
+
+fn write_amplification(insides: &Insides) -> WriteAmplification {
+    WriteAmplification {
         unaligned: insides.unaligned,
         cleaned_blocks: insides.cleaned_blocks,
         cleaned_live_share: match insides.cleaned_blocks {
@@ -166,6 +172,7 @@ fn write_amplification(insides: &Insides) -> WriteAmplification {
                 insides.cleaned_live_units as f64 / (cleans as f64 * block as f64)
             }
         },
+        ..by_cause(&insides.causes, insides.absorbed_units)
     }
 }
 
@@ -240,6 +247,8 @@ fn lifetime(
     let Some((years, years_worst_block)) = worn else {
         return Lifetime { rated_cycles, retention_years, ..Lifetime::default() };
     };
+    let levelling = later_levelling(insides, rated_cycles);
+    let years = levelling.map_or(years, |later| years * lasting(&later, insides));
     // Programmed although nothing was written: moved by the device itself.
     let host_bytes = (host_bytes > 0).then(|| years * SECONDS_PER_YEAR * (host_bytes as f64 / seconds));
     Lifetime {
@@ -250,7 +259,30 @@ fn lifetime(
         rated_cycles,
         retention_years,
         caveat: None,
+        levelling,
     }
+}
+
+/// When static wear levelling begins, if it has not, and what it changes.
+fn later_levelling(insides: &Insides<'_>, rated_cycles: u32) -> Option<LaterLevelling> {
+    let causes = &insides.causes;
+    let levelling = insides.levelling.filter(|levelling| levelling.cold > 0.0)?;
+    let cells = insides.flash.as_ref()?.data.cells.erase_counts();
+    if causes.wear > 0 || causes.host == 0 {
+        return None;
+    }
+    let mean = cells.iter().map(|&n| n as f64).sum::<f64>() / cells.len() as f64;
+    // Until then only the blocks without cold data are erased.
+    let left = levelling.threshold.saturating_sub(levelling.lead) as f64 * (1.0 - levelling.cold);
+    let from_life_share = (mean + left) / rated_cycles as f64;
+    let write_amplification = by_cause(causes, insides.absorbed_units).total / (1.0 - levelling.share());
+    (from_life_share < 1.0).then_some(LaterLevelling { from_life_share, write_amplification })
+}
+
+/// The lifetime as a share of what it would be if write amplification stayed as it was in the run.
+fn lasting(later: &LaterLevelling, insides: &Insides<'_>) -> f64 {
+    let now = by_cause(&insides.causes, insides.absorbed_units).total;
+    later.from_life_share + (1.0 - later.from_life_share) * now / later.write_amplification
 }
 
 /// Converts the years of the mean block to those of the most worn block.

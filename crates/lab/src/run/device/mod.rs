@@ -40,6 +40,7 @@ pub use power::Device;
 use crate::design::Design;
 use crate::result::{CacheResult, LinesResult, MapResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
+use nvlab_controller::page_map::Levelling;
 use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
@@ -83,6 +84,22 @@ pub struct Causes {
 }
 
 impl Causes {
+    /// What was programmed since it was so much.
+    pub fn since(&self, before: &Causes) -> Causes {
+        Causes {
+            host: self.host - before.host,
+            clean: self.clean - before.clean,
+            merge: self.merge - before.merge,
+            fold: self.fold - before.fold,
+            transfer: self.transfer - before.transfer,
+            wear: self.wear - before.wear,
+            retire: self.retire - before.retire,
+            map: self.map - before.map,
+            trim: self.trim - before.trim,
+            padding: self.padding - before.padding,
+        }
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         let moved = self.clean + self.merge + self.fold + self.transfer;
@@ -134,6 +151,8 @@ pub struct Insides<'a> {
     pub pram: Option<PramResult>,
     /// Transfers between memories used in place and the host; `None` for other devices.
     pub transfers: Option<u64>,
+    /// What static wear levelling has to do, if there is any and it is known.
+    pub levelling: Option<Levelling>,
 }
 
 impl Insides<'_> {
@@ -160,6 +179,7 @@ impl Insides<'_> {
             memory: None,
             pram: None,
             transfers: None,
+            levelling: None,
         }
     }
 }

@@ -97,6 +97,7 @@ impl<S: Store> Observed for PageMap<S> {
             memory_bytes: self.memory_bytes(),
             buffer_wait: stats.buffer_wait,
             flash: FlashInsides::of_nand(nand),
+            levelling: self.levelling(),
             ..Insides::of(causes(stats))
         }
     }
