@@ -137,5 +137,6 @@ mod depth;
 mod endings;
 mod fills;
 mod precision;
+mod promises;
 mod staged;
 mod twins;
