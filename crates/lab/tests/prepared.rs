@@ -247,7 +247,7 @@ fn shuffled(unit: u64) -> u64 {
     (unit * 92_821 + 12_345) % UNITS
 }
 
-/// pgbench on `ssd-tlc` had a write amplification of 3.31 after uniform writes over its span, and 1.02 after its own.
+/// pgbench on `ssd-tlc` had a write amplification of 3.31 after uniform writes over its span; after its own nothing is moved.
 #[test]
 fn a_trace_is_repeated_until_it_is_steady() {
     let folder = tempfile::tempdir().unwrap();
@@ -320,6 +320,8 @@ fn what_never_writes_finds_a_device_filled_in_order() {
 fn where_nothing_is_moved_the_state_is_steady() {
     let mut sets = SMALL.to_vec();
     sets[1] = "ftl.spare=99 %";
+    // The buffer holds a fifth of so small a device.
+    sets.push("ftl.buffer.absorb=false");
     let result = run(&task(&sets, "uniform rw=randwrite bs=4KiB qd=8", 1, "steady"), None);
     let state = &result.precondition;
     assert!(state.converged && (1.0..1.05).contains(&state.last_windows[1]), "{state:?}");
