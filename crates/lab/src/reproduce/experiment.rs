@@ -14,6 +14,7 @@
 //! at = { locality = "50/50" }     measure = "clean.cost"       expected = 4.0      band = "2 %"
 //! # or: within = [3.5, 4.4]       note = "why these limits"    # or neither: the row is reported
 //! # input = true                  # a parameter of the design: shown, held to its band, never counted as a pass
+//! # sets = "tlc-64l-fg program"   # the number of a part or design that was set from this figure: never counted as a pass
 //! [[plot]]
 //! x = "locality"                  series = "cleaner"           measure = "clean.cost"
 //! [[plot.curve]]
@@ -105,6 +106,9 @@ pub struct Row {
     pub band: Option<[f64; 2]>,
     /// The measure is an input, not a finding: it never counts as a pass.
     pub input: bool,
+    /// The numbers of parts and designs that were set from this figure; empty if there are none. With any it is a
+    /// calibration, not a finding, and never counts as a pass.
+    pub sets: String,
     /// The basis of the expectation.
     pub basis: Basis,
     /// The reason of the band, or of a deviation.
@@ -309,8 +313,12 @@ fn row(table: &Table, experiment: &Experiment, smoke: bool) -> Read<Option<Row>>
     let basis = basis.ok_or_else(|| table.wrong("basis", "is stated, cited, derived or assumed"))?;
     let note = table.text("note")?.unwrap_or_default();
     let input = table.flag("input")?.unwrap_or(false);
+    let sets = table.text("sets")?.unwrap_or_default();
     if table.range("within")?.is_some() && note.is_empty() {
         return Err(table.wrong("within", "needs a `note`: the reason of the band"));
+    }
+    if !sets.is_empty() && band.is_none() {
+        return Err(table.wrong("sets", "needs a band: how well it could be set"));
     }
     if input && band.is_none() {
         return Err(table.wrong("input", "needs a band: what is put in is known"));
@@ -321,7 +329,7 @@ fn row(table: &Table, experiment: &Experiment, smoke: bool) -> Read<Option<Row>>
     if smoke && !in_smoke {
         return Ok(None);
     }
-    let row = Row { claim, place, at: from, to, check, measure, expected, band, input, basis, note };
+    let row = Row { claim, place, at: from, to, check, measure, expected, band, input, sets, basis, note };
     free_axes(table, experiment, &row)?;
     Ok(Some(row))
 }

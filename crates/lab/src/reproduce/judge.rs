@@ -17,6 +17,8 @@ pub enum Verdict {
     Reported,
     /// Within its band, but set by the design or the workload: not a finding, so not a pass.
     Input,
+    /// Within its band, but a number of the design was set from the same figure: not a finding, so not a pass.
+    Calibrated,
     /// A run it needs has no result, or the result has no such number.
     Missing,
 }
@@ -29,6 +31,7 @@ impl Verdict {
             Verdict::Differs => "differs",
             Verdict::Reported => "reported",
             Verdict::Input => "input",
+            Verdict::Calibrated => "calibrated",
             Verdict::Missing => "missing",
         }
     }
@@ -78,6 +81,7 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
             (Some(_), None) => Verdict::Reported,
             (Some(value), Some([low, high])) if !(low..=high).contains(&value) => Verdict::Differs,
             (Some(_), Some(_)) if row.input => Verdict::Input,
+            (Some(_), Some(_)) if !row.sets.is_empty() => Verdict::Calibrated,
             (Some(_), Some(_)) => Verdict::Pass,
         };
         // An input does not depend on the state.
@@ -106,10 +110,12 @@ pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> Stri
         some => format!("; {some} not steady, of which none passes"),
     };
     let pass = passed.clone().count();
-    let [differs, reported, input, missing] =
-        [Verdict::Differs, Verdict::Reported, Verdict::Input, Verdict::Missing].map(count);
+    let [differs, reported, input, calibrated, missing] =
+        [Verdict::Differs, Verdict::Reported, Verdict::Input, Verdict::Calibrated, Verdict::Missing]
+            .map(count);
     format!(
-        "{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {missing} missing{unsteady}"
+        "{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {calibrated} calibrated, {missing} \
+         missing{unsteady}"
     )
 }
 

@@ -3,7 +3,7 @@
 //! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
 //!    its basis. Code knows only how to run, measure, compare and draw.
 //! 2. A verdict depends on the band in the file. A claim without a band is reported, a number set by the design or the
-//!    workload is an input, and a point that could not be run is missing; none of them counts as passed. Nor does
+//!    workload is an input, one from which a number of the design was set is a calibration, and a point that could not be run is missing; none of them counts as passed. Nor does
 //!    a claim whose run did not reach the steady state it asked for: its verdict says so.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    continues where it stopped, and every point can be examined by itself.
@@ -34,7 +34,7 @@ macro_rules! built_in {
         ),*),*];
     };
 }
-built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "applications" "heap-layers" "heap-disk"; "drives": "870-qvo-4tb" "870-qvo-4tb-after" "970-evo-plus-1tb-after" "970-evo-plus-1tb-cache" "970-evo-plus-1tb-read" "970-evo-plus-1tb-size" "970-evo-plus-1tb-steady" "970-evo-plus-250gb-after" "970-evo-plus-250gb-steady" "d5-p4320" "d5-p4320-steady" "p4500" "p4500-steady");
+built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "applications" "heap-layers" "heap-disk"; "drives": "870-qvo-4tb" "870-qvo-4tb-after" "970-evo-plus-after" "970-evo-plus-cache" "970-evo-plus-read" "970-evo-plus-size" "970-evo-plus-steady" "d5-p4320" "d5-p4320-steady" "p4500" "p4500-steady");
 
 /// Why there are no experiments to run.
 #[derive(Debug, Error)]

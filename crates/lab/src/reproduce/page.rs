@@ -46,9 +46,13 @@ fn claims(page: &mut Page, measured: &[Measured<'_>]) {
     for measured in measured {
         for judged in judge(measured) {
             let [expected, found, band] = shown(&judged);
-            let note = match judged.row.note.as_str() {
+            let sets = match judged.row.sets.as_str() {
                 "" => String::new(),
-                note => format!("<small>{}</small>", escape(note)),
+                sets => format!("<small>set from this figure: {}</small>", escape(sets)),
+            };
+            let note = match judged.row.note.as_str() {
+                "" => sets,
+                note => format!("{sets}<small>{}</small>", escape(note)),
             };
             let class = if judged.unsteady { "unsteady" } else { judged.verdict.name() };
             table.row(&[
@@ -63,7 +67,8 @@ fn claims(page: &mut Page, measured: &[Measured<'_>]) {
         }
     }
     let about = "A claim without a band is reported as measured; an input is a number that the design or the workload \
-                 sets, shown beside what the source says. Not steady: a run had not reached its steady state, so a \
+                 sets, shown beside what the source says; of a calibrated one a number of the design was set from \
+                 the same figure. Not steady: a run had not reached its steady state, so a \
                  longer run would measure another number. Basis: stated in the source, cited from another public \
                  source, derived from stated numbers.";
     page.section("claims", "Claims", about, &table.html());

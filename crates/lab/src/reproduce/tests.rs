@@ -51,6 +51,15 @@ expected = 122406567936
 within = [122e9, 123e9]
 basis = "stated"
 note = "114 GiB of the design, in round numbers"
+[[row]]
+claim = "a number that was set from it"
+where = "here"
+at = { locality = "50/50", cleaner = "greedy" }
+measure = "waf"
+expected = 2.0
+band = "10 %"
+sets = "tlc-2022 program"
+basis = "stated"
 [[plot]]
 x = "locality"
 series = "cleaner"
@@ -192,9 +201,10 @@ fn verdicts_and_pages_follow_what_was_measured() {
     assert_eq!(judged[1].verdict, Verdict::Reported);
     assert!((judged[1].measured.unwrap() - 3.0 / 3.5).abs() < 1e-12);
     assert_eq!(judged[2].verdict, Verdict::Input, "what was put in is no finding, so it does not pass");
+    assert_eq!(judged[3].verdict, Verdict::Calibrated, "a number of the design was set from it");
     assert_eq!(
         summary(judged.iter()),
-        "1 pass (1 derived), 0 differ, 1 reported, 1 inputs, 0 missing",
+        "1 pass (1 derived), 0 differ, 1 reported, 1 inputs, 1 calibrated, 0 missing",
         "what is derived is no claim of the source"
     );
     assert_eq!(passed_claims(judged.iter()), [""; 0]);
@@ -208,14 +218,14 @@ fn verdicts_and_pages_follow_what_was_measured() {
     assert!(!page.contains("<script") && !page.contains("style="), "nothing that the policy would stop");
     let without = Measured { experiment: &experiment, results: measured(runs, Some(0)) };
     let verdicts: Vec<Verdict> = judge(&without).iter().map(|judged| judged.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Missing; 3]);
+    assert_eq!(verdicts, [Verdict::Missing; 4]);
     let mut drifting = runs[0].clone();
     drifting.precondition.converged = false;
     let mut results = measured(runs, None);
     results[0] = Some(&drifting);
     let drifting = Measured { experiment: &experiment, results };
     let shown: Vec<String> = judge(&drifting).iter().map(|judged| judged.shown()).collect();
-    assert_eq!(shown, ["pass, not steady", "reported, not steady", "input"]);
+    assert_eq!(shown, ["pass, not steady", "reported, not steady", "input", "calibrated, not steady"]);
     assert!(!judge(&drifting)[0].passes(), "a longer run may say something else");
     assert!(judge(&whole)[0].passes());
     let mut worse = experiment.clone();
@@ -223,7 +233,7 @@ fn verdicts_and_pages_follow_what_was_measured() {
     worse.rows[2].band = Some([0.0, 1.0]);
     let worse = Measured { experiment: &worse, results: measured(runs, None) };
     let verdicts: Vec<Verdict> = judge(&worse).iter().map(|judged| judged.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Differs, Verdict::Reported, Verdict::Differs]);
+    assert_eq!(verdicts, [Verdict::Differs, Verdict::Reported, Verdict::Differs, Verdict::Calibrated]);
     let mut sums = experiment.clone();
     sums.rows[1].check = experiment::Check::SumRatio;
     sums.rows[1].band = Some([0.8, 0.9]);
