@@ -324,6 +324,12 @@ impl Lane {
         self.finish_among(ticket, at)
     }
 
+    /// When all that was queued is done, later than was promised by what accesses took of it. Itself a promise, as
+    /// [`Lane::finish`].
+    pub fn idle_at(&mut self, at: Time) -> Time {
+        self.finish(self.last(), at).max(self.owed_until)
+    }
+
     /// [`Lane::finish`] of any operation.
     #[inline(never)]
     fn finish_among(&mut self, ticket: Ticket, at: Time) -> Time {
@@ -545,6 +551,9 @@ mod tests {
         let next = lane.background(us(105), Span::from_us(50), 1);
         assert!(!lane.clone().is_done(next, us(168).before(Span::from_ps(1))));
         assert_eq!((lane.idle_from(), lane.finish(next, us(110))), (us(168), us(168)));
+        // A read makes that 176, which who was told 168 does not learn, but who asks for an idle lane does.
+        lane.foreground(us(130), Span::from_us(1), &SUSPEND);
+        assert_eq!((lane.finish(next, us(135)), lane.idle_at(us(135))), (us(168), us(176)));
     }
 
     #[test]

@@ -316,7 +316,7 @@ impl<S: Store> BlockMap<S> {
 impl<S: Store> Background for BlockMap<S> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         let ends = self.areas.iter_mut().flat_map(|area| {
-            (0..area.geometry.dies()).map(|die| area.finish(die, at)).collect::<Vec<Time>>()
+            (0..area.geometry.dies()).map(|die| area.nand.idle_at(die, at)).collect::<Vec<Time>>()
         });
         Ok(ends.max().unwrap_or(at))
     }

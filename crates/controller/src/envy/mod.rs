@@ -369,8 +369,7 @@ impl<S: Store> Background for Envy<S> {
         let mut end = at;
         loop {
             for die in 0..self.dies.len() as u32 {
-                let last = self.nor.last(die);
-                end = end.max(self.nor.finish(die, last, at));
+                end = end.max(self.nor.idle_at(die, at));
             }
             // Work that was waiting for this may now continue and queue more.
             let (leaving, waiting) = (self.leaving, self.buffer.waiting());

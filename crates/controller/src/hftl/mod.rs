@@ -282,10 +282,7 @@ impl<S: Store, P: InPlace + PowerCut> Background for Hftl<S, P> {
         for die in 0..self.geometry.dies() {
             self.finish_job(at, die)?;
         }
-        let ends = (0..self.geometry.dies()).map(|die| {
-            let last = self.nand.last(die);
-            self.nand.finish(die, last, at)
-        });
+        let ends = (0..self.geometry.dies()).map(|die| self.nand.idle_at(die, at));
         Ok(ends.max().unwrap_or(at).max(self.metadata.end()))
     }
     fn settle(&mut self, upto: Time) {

@@ -414,6 +414,11 @@ impl<S: Store> Array<S> {
         end
     }
 
+    /// When all lanes are idle; a promise.
+    pub fn idle_at(&mut self, at: Time) -> Time {
+        (0..self.lanes()).map(|lane| self.nand.idle_at(lane, at)).fold(at, Time::max)
+    }
+
     /// The ticket of everything queued on a lane so far.
     pub fn last_on(&mut self, lane: u32) -> Queued {
         Queued { lane, ticket: self.nand.last(lane) }

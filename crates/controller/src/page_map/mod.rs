@@ -477,7 +477,7 @@ impl<S: Store> PageMap<S> {
 
 impl<S: Store> Background for PageMap<S> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Ok(self.array.finish_all(at))
+        Ok(self.array.idle_at(at))
     }
     fn settle(&mut self, upto: Time) {
         self.buffer.settle(upto);

@@ -359,6 +359,11 @@ impl<S: Store> Nor<S> {
         self.latest = self.latest.max(at);
         self.cells.die(die).finish(ticket, at)
     }
+    /// When a die has done everything queued, and what reads took of it ([`nvlab_units::Lane::idle_at`]).
+    pub fn idle_at(&mut self, die: u32, at: Time) -> Time {
+        self.cells.die(die).idle_at(at)
+    }
+
     /// The ticket of everything queued on a die so far.
     pub fn last(&mut self, die: u32) -> Ticket {
         self.cells.die(die).last()
