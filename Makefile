@@ -19,7 +19,7 @@ your own drive: nvlab design new mine.toml (nvlab is target/release/nvlab; make 
 endef
 export WHAT NEXT
 
-.PHONY: run install ftls test fuzz test-real browser check-theory check-twin bench bench-durable bench-heap scale lint deny docs site wheel python miri
+.PHONY: run install ftls test fuzz test-real browser mutants check-theory check-twin bench bench-durable bench-heap scale lint deny docs site wheel python miri
 
 run: ; @echo "$$WHAT"; $(NVLAB) compare $(CLEANERS) -w '$(TRACE)' --precondition full -m iops,write.mean,write.p99_9,read.p99,waf,erases,tbw,price --html runs/make-run.html && echo "$$NEXT"
 
@@ -37,6 +37,9 @@ fuzz: ; NVLAB_FUZZ_COUNT=20000 cargo test -p nvlab-cli --locked --test fuzz -- -
 test-real: ; cargo build --release --quiet --locked -p nvlab-cli && cargo build --release --quiet --locked -p nvlab-nvheap --example todo && tests/real/all.sh $${CARGO_TARGET_DIR:-target}/release/nvlab
 
 browser: site ; cargo build --release --quiet --locked -p nvlab-cli && cd $${CARGO_TARGET_DIR:-target} && python3 $(CURDIR)/tests/browser/pages.py release/nvlab site screenshots
+
+# Changes one place of units and medium at a time and says which changes no test of theirs notices; hours.
+mutants: ; @command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants; cargo mutants --package nvlab-units --package nvlab-medium
 
 check-theory: ; @$(NVLAB) check-theory
 
