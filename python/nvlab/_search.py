@@ -254,7 +254,7 @@ class _Judge:
             if not isinstance(outcome, Exception):
                 values[point] = self._values(outcome[0])
                 self._runs += 1
-                self._short += bool(outcome[0].notes)
+                self._short += "caveat" in outcome[0].to_dict()["lifetime"]
         return values
 
     def _values(self, result: Result) -> _Values:

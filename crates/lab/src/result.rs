@@ -2,6 +2,7 @@
 //! field; a field is never renamed within a schema version.
 
 mod doubts;
+mod lifetime;
 mod map;
 mod precondition;
 mod price;
@@ -9,6 +10,7 @@ mod regained;
 
 pub use doubts::Precision;
 pub(crate) use doubts::{EXACT, is_life, plus_minus};
+pub use lifetime::{LaterLevelling, Lifetime};
 pub use map::MapResult;
 pub use precondition::{PassResult, Precondition};
 pub use price::{Price, PricePart};
@@ -661,48 +663,6 @@ pub struct TimeSplit {
     pub erase: f64,
     /// The rest: nothing to do, or waiting to resume what the host suspended.
     pub idle: f64,
-}
-
-/// When the flash will be worn out at this workload's rate; of several media, the first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Lifetime {
-    /// Years until the mean block reaches its rated cycles; `None` if nothing was programmed.
-    pub years: Option<f64>,
-    /// The same for the most worn block; `None` while the mean block has been erased fewer than ten times.
-    pub years_worst_block: Option<f64>,
-    /// Host bytes that may be written in total (TBW): at most rated cycles times the blocks' bytes are programmed for
-    /// them. `None` if the host wrote nothing.
-    pub host_bytes: Option<f64>,
-    /// Full drive writes per day over five years that this allows.
-    pub drive_writes_per_day: Option<f64>,
-    /// Rated cycles of a block.
-    pub rated_cycles: u32,
-    /// Years the cells of the data medium keep what is written, if the part says so: `years` beyond that are of wear alone.
-    #[serde(default)]
-    pub retention_years: Option<u32>,
-    /// What must be known before one of these figures is used: that the cost of cleaning is not in them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caveat: Option<String>,
-    /// What wear levelling will change that had not begun in this run; the figures above include it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub levelling: Option<LaterLevelling>,
-}
-
-/// Static wear levelling that begins after a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LaterLevelling {
-    /// The share of the rated cycles that the mean block will then have done, at least: if until then only blocks without cold
-    /// data are erased.
-    pub from_life_share: f64,
-    /// Write amplification from then on, at most: cold data is moved, and may be found apart from other data afterwards.
-    pub write_amplification: f64,
-}
-
-impl Lifetime {
-    /// The years of retention, if the flash would be worn out only later.
-    pub fn limited_by_retention(&self) -> Option<u32> {
-        self.retention_years.filter(|&limit| self.years.is_some_and(|years| years > limit as f64))
-    }
 }
 
 /// A window of the run.

@@ -114,10 +114,12 @@ fn no_design_promises_more_than_its_cells_bear() {
 fn a_short_run_after_full_is_not_taken_for_a_long_life() {
     for state in [State::Fresh, State::Full] {
         let run = run(small("ssd-tlc"), "uniform rw=randwrite bs=4KiB qd=32", "3000 io", state);
-        let most = run.lifetime.rated_cycles as f64 * run.design.raw_bytes as f64;
+        // What the write buffer absorbed wears nothing.
+        let absorbed = run.write_amplification.total.min(1.0);
+        let most = run.lifetime.rated_cycles as f64 * run.design.raw_bytes as f64 / absorbed;
         let promised =
             run.lifetime.host_bytes.unwrap_or_else(|| panic!("{}: nothing is promised", state.name()));
-        assert!(promised <= most, "{}: {promised:e} of {most:e}", state.name());
+        assert!(promised <= most * (1.0 + 1e-9), "{}: {promised:e} of {most:e}", state.name());
         assert!(promised > most / 50.0, "{}: {promised:e} of {most:e}", state.name());
         assert_eq!(
             run.lifetime.years_worst_block,
@@ -265,7 +267,10 @@ fn a_lifetime_without_cleaning_says_so() {
     let document = serde_json::to_value(RunDocument::new(&fresh, &[])).unwrap();
     assert!(text.contains("! the cost of cleaning"), "{text}");
     assert_eq!(document["notes"][0].as_str(), Some(note.as_str()));
-    assert!(serde_json::to_value(RunDocument::new(&steady, &[])).unwrap().get("notes").is_none());
+    let document = serde_json::to_value(RunDocument::new(&steady, &[])).unwrap();
+    let notes: Vec<_> =
+        document["notes"].as_array().into_iter().flatten().filter_map(|note| note.as_str()).collect();
+    assert!(notes.iter().all(|note| !note.contains("cost of cleaning")), "{notes:?}");
     let compared = compare_text(&[vec![fresh], vec![steady]], &["lifetime.bytes"], Format::Human).unwrap();
     assert!(compared.contains("the cost of cleaning is not in the lifetime"), "{compared}");
 }

@@ -13,8 +13,18 @@ use nvlab_units::Rng;
 use std::path::Path;
 use std::time::Duration;
 
-const TLC: (&str, &[&str]) =
-    ("ssd-tlc", &["media.tlc.blocks=40", "ftl.spare=40%", "ftl.buffer.size=8MiB", "array.channels=1"]);
+const TLC: (&str, &[&str]) = (
+    "ssd-tlc",
+    // What a buffer absorbs depends on when the requests come, and checkpoints erase blocks of their own.
+    &[
+        "media.tlc.blocks=40",
+        "ftl.spare=40%",
+        "ftl.buffer.size=8MiB",
+        "ftl.buffer.absorb=false",
+        "ftl.map.checkpoint=8GiB",
+        "array.channels=1",
+    ],
+);
 
 fn open(
     (name, sets): (&str, &[&str]),
@@ -101,7 +111,8 @@ fn a_part_that_was_not_filled_is_not_mapped() {
     };
     let filled = (drive.capacity_bytes() as f64 * 0.3) as u64 >> 20 << 20;
     assert_eq!([0, filled - 4096, filled].map(is_mapped), [true, true, false]);
-    assert!(drive.counts().wear.unwrap().max <= 1);
+    let wear = drive.counts().wear.unwrap();
+    assert!(wear.max <= 1, "{}", wear.max);
 }
 
 /// Devices of other kinds are written to where they are.

@@ -71,7 +71,7 @@ impl<S: Store> PageMap<S> {
         data: &[u8],
         restored: Option<u64>,
     ) -> bool {
-        let Some(found) = self.in_buffer(at, old) else { return false };
+        let Some(found) = self.in_buffer(at.max(self.buffer.released()), old) else { return false };
         let sequence = restored.unwrap_or(self.sequence);
         if S::KEEPS {
             self.rewrite_in_buffer(found, old, sequence, data);

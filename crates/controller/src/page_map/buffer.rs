@@ -61,13 +61,22 @@ pub(super) struct Buffer {
     held: VecDeque<Held>,
     /// No power cut comes before.
     settled: Time,
+    /// The latest time at which programmed units were dropped.
+    released: Time,
 }
 
 impl Buffer {
     pub fn new(config: Option<WriteBuffer>) -> Buffer {
         let slots = config.map_or(0, |buffer| buffer.units as usize);
         let unused = Slot { at: 0, ticket: Ticket::default() };
-        Buffer { config, slots: vec![unused; slots], taken: 0, held: VecDeque::new(), settled: Time::ZERO }
+        Buffer {
+            config,
+            slots: vec![unused; slots],
+            taken: 0,
+            held: VecDeque::new(),
+            settled: Time::ZERO,
+            released: Time::ZERO,
+        }
     }
 
     pub fn config(&self) -> Option<WriteBuffer> {
@@ -158,6 +167,18 @@ impl Buffer {
         for held in self.held.range_mut(first..).take_while(|held| held.slot == slot) {
             held.queued = queued;
         }
+    }
+
+    /// Notes that units whose programs are done at `at` are no longer in the buffer. Requests come in the order of their calls,
+    /// not always of their times: a later one, at an earlier time, does not find them either.
+    #[inline]
+    pub fn note_released(&mut self, at: Time) {
+        self.released = self.released.max(at);
+    }
+
+    /// The latest time of [`Buffer::note_released`].
+    pub fn released(&self) -> Time {
+        self.released
     }
 
     /// Drops the contents of units that are programmed, oldest first.

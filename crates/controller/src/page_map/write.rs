@@ -46,6 +46,7 @@ impl<S: Store> PageMap<S> {
             }
             now = now.max(self.acknowledged);
         }
+        self.buffer.note_released(at);
         if S::KEEPS {
             let array = &mut self.array;
             self.buffer.release(|queued| array.is_done(queued, at));

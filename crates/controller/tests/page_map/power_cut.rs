@@ -285,8 +285,12 @@ fn a_cut_within_a_request_longer_than_the_buffer_loses_nothing() {
 
 fn cut_within_long_requests(number: u64, setup: &Setup) {
     let units = setup.streams.count() * setup.dies * setup.units_per_page;
-    let buffer =
-        Some(WriteBuffer { units, protected: true, absorb: number % 2 == 0, store: Span::from_us(1) });
+    let buffer = Some(WriteBuffer {
+        units,
+        protected: true,
+        absorb: number.is_multiple_of(2),
+        store: Span::from_us(1),
+    });
     let config = PageMapConfig { buffer, ..setup.config() };
     let mut flash = setup.flash();
     flash.timing.erase = Span::from_us(400);

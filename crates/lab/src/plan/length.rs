@@ -43,7 +43,9 @@ fn needed_s(work: &Work, limit: &Limit) -> Option<f64> {
         share(limit.written_bytes, written_bytes),
     ];
     let first = shares.into_iter().flatten().reduce(f64::min)?;
-    Some(first * last.seconds())
+    // The first of n requests arrives at 0, so they show n - 1 distances.
+    let distances = requests.checked_sub(1).filter(|&distances| distances > 0)?;
+    Some(first * last.seconds() * requests as f64 / distances as f64)
 }
 
 /// The first requests of a workload.

@@ -5,7 +5,7 @@
 //! flushes) shows in the run: its last quarter is compared with the converged value. It is divided into parts of equal
 //! writes, whose scatter says how well its mean is known.
 
-use super::human;
+use super::number;
 use crate::result::{RunResult, Window, WriteAmplification};
 
 /// A difference of this share of the converged value is worth a warning.
@@ -31,8 +31,8 @@ pub fn departure(run: &RunResult) -> Option<String> {
         if (run.write_amplification.total - mean).abs() > APART * expected { " at the end" } else { "" };
     let mut text = format!(
         "write amplification was {}{when}, not the {} that the device was prepared to",
-        human::two(mean),
-        human::two(expected)
+        number::two(mean),
+        number::two(expected)
     );
     if let Some(before) = &state.last_window {
         text += &causes(before, &run.write_amplification, mean > expected);
@@ -50,7 +50,7 @@ fn causes(before: &WriteAmplification, after: &WriteAmplification, grew: bool) -
     let most = changed[0].0;
     let worth = changed.into_iter().filter(|part| part.0 > 0.0 && part.0 >= most / 2.0);
     let worth = worth.map(|(_, name, before, after)| {
-        format!("{name} {} there, {} in the run", human::two(before), human::two(after))
+        format!("{name} {} there, {} in the run", number::two(before), number::two(after))
     });
     match worth.collect::<Vec<_>>() {
         none if none.is_empty() => String::new(),

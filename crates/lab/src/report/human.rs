@@ -2,12 +2,14 @@
 //! costs. Labels stand in one column; lines are wrapped at the width of the style.
 
 mod durable;
+mod lifetime;
 mod lines;
 mod map;
 mod precondition;
 mod software;
 mod tenants;
 
+pub(super) use lifetime::{lifetime, unworn};
 pub(super) use precondition::precondition;
 
 use super::Style;
@@ -17,7 +19,7 @@ use super::number::{self, Shown};
 use super::reasons::reasons;
 use super::warnings::warnings;
 use crate::result::{
-    FlashResult, LaterLevelling, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
+    FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
 };
 
 /// Where the text of a labelled line begins.
@@ -240,11 +242,14 @@ impl Page {
             return self.line("Write amp.", "none: the host wrote nothing");
         }
         let part = |(name, value): (&str, f64)| {
-            let value = if name == "host" && value == 1.0 { "1".to_string() } else { two(value) };
+            let value = if name == "host" && value == 1.0 { "1".to_string() } else { number::two(value) };
             keep(&format!("{value} {name}"))
         };
         let parts: Vec<String> = write_parts(run).into_iter().map(part).collect();
-        self.line("Write amp.", &format!("{}\u{a0}\u{a0}\u{a0}= {}", two(wa.total), parts.join(" + ")));
+        self.line(
+            "Write amp.",
+            &format!("{}\u{a0}\u{a0}\u{a0}= {}", number::two(wa.total), parts.join(" + ")),
+        );
         self.doubts(run, &["waf"]);
         if wa.absorbed >= ABSORBED {
             let share = number::share(wa.absorbed);
@@ -255,10 +260,12 @@ impl Page {
                 ),
             );
         }
-        let levelling =
-            run.lifetime.levelling.filter(|later| two(later.write_amplification) != two(wa.total));
+        let levelling = run
+            .lifetime
+            .levelling
+            .filter(|later| number::two(later.write_amplification) != number::two(wa.total));
         if let Some(later) = levelling {
-            self.line("", &levelled_later(&later));
+            self.line("", &lifetime::levelled_later(&later));
         }
         if wa.unaligned > 1.0 {
             let text =
@@ -426,54 +433,6 @@ pub(super) fn latencies(op: &OpResult) -> [f64; 7] {
         [latency.p50_ns, latency.p95_ns, latency.p99_ns, latency.p99_9_ns, latency.p99_99_ns, latency.max_ns];
     let [p50, p95, p99, p99_9, p99_99, max] = whole.map(|ns| ns as f64);
     [latency.mean_ns, p50, p95, p99, p99_9, p99_99, max]
-}
-
-/// How long it lasts, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.
-pub(super) fn lifetime(run: &RunResult) -> String {
-    let lifetime = &run.lifetime;
-    let Some(years) = lifetime.years else { return unworn(run).to_string() };
-    let load = if run.closed_loop { "at this speed" } else { "at this load" };
-    let days = match run.memory {
-        Some(_) => format!(" ({} days)", number::three(years * 365.25)),
-        None => String::new(),
-    };
-    let mut text = keep(&format!("{}{days} {load}", number::years(years)));
-    if let Some(worst) = lifetime.years_worst_block {
-        text += &keep(&format!(" ({} by the most worn block)", number::years(worst)));
-    }
-    let bytes = lifetime.host_bytes.map(|bytes| format!("{} may be written", number::bytes_decimal(bytes)));
-    let per_day = lifetime.drive_writes_per_day;
-    let per_day = per_day.map(|count| format!("{} drive writes a day for 5 years", number::three(count)));
-    let mut parts: Vec<String> = [bytes, per_day].into_iter().flatten().map(|part| keep(&part)).collect();
-    parts.insert(if run.closed_loop { parts.len() } else { 0 }, text);
-    if let Some(limit) = lifetime.limited_by_retention() {
-        parts
-            .push(format!("limited by retention: cells keep data for {limit} years, the rest is wear alone"));
-    }
-    parts.join("; ")
-}
-
-/// Until when write amplification stays as it was in the run.
-pub(super) fn levelled_later(later: &LaterLevelling) -> String {
-    let LaterLevelling { from_life_share, write_amplification } = *later;
-    let share = number::share(from_life_share);
-    format!(
-        "until about {share} of its life or later; then at most {}, with wear levelling",
-        two(write_amplification)
-    )
-}
-
-/// Why a run has no lifetime.
-pub(super) fn unworn(run: &RunResult) -> &'static str {
-    match run.without_end() {
-        true => "without end: nothing was programmed",
-        false => "not determined: nothing of what the host wrote was programmed yet",
-    }
-}
-
-/// Write amplification has two decimals, so that its parts can be added in the head.
-pub(super) fn two(value: f64) -> String {
-    if value > 0.0 && value < 0.005 { "<0.01".to_string() } else { format!("{value:.2}") }
 }
 
 /// Not to be broken over lines.

@@ -163,6 +163,11 @@ pub(crate) fn short_count(value: f64) -> Shown {
     scaled(value, &units.map(|(factor, unit)| (factor, factor, unit)))
 }
 
+/// Write amplification has two decimals, so that its parts can be added in the head.
+pub fn two(value: f64) -> String {
+    if value > 0.0 && value < 0.005 { "<0.01".to_string() } else { format!("{value:.2}") }
+}
+
 /// A share of 1 in percent: `41.2 %`.
 pub fn share(value: f64) -> Shown {
     Shown::new(value, 0.01, "%")

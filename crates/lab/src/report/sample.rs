@@ -120,20 +120,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         workload: "zipf theta=0.99 read=70% bs=4KiB qd=32".to_string(),
         workload_about: "29.8 M units of 4 KiB, 32 requests at a time".to_string(),
         seed,
-        precondition: Precondition {
-            host_bytes: 581 << 30,
-            fill_bytes: 114 << 30,
-            writes: Some("the workload's own writes".to_string()),
-            last_windows: [2.96, 2.97],
-            last_window: Some(WriteAmplification {
-                total: 2.97,
-                host: 1.0,
-                clean: 1.95,
-                map: 0.02,
-                ..WriteAmplification::default()
-            }),
-            ..Precondition::none("steady")
-        },
+        precondition: precondition(),
         requests_asked: Some(1_800_000),
         until: None,
         requests_served: 1_800_000,
@@ -179,6 +166,23 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         tenants: Vec::new(),
         precision: Vec::new(),
         series: (0..2).map(window).collect(),
+    }
+}
+
+fn precondition() -> Precondition {
+    Precondition {
+        host_bytes: 581 << 30,
+        fill_bytes: 114 << 30,
+        writes: Some("the workload's own writes".to_string()),
+        last_windows: [2.96, 2.97],
+        last_window: Some(WriteAmplification {
+            total: 2.97,
+            host: 1.0,
+            clean: 1.95,
+            map: 0.02,
+            ..WriteAmplification::default()
+        }),
+        ..Precondition::none("steady")
     }
 }
 

@@ -70,7 +70,7 @@ impl PassResult {
     const WRITES_MIN: u64 = 2;
 
     /// True if it says too little about which units are written again, and when.
-    pub fn is_too_short(&self) -> bool {
+    pub(crate) fn is_too_short(&self) -> bool {
         self.bytes < PassResult::WRITES_MIN * self.distinct_bytes
     }
 }
@@ -98,7 +98,7 @@ impl Precondition {
     }
 
     /// True if the write amplification of the run is not that of a steady state.
-    pub fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_doubtful(&self) -> bool {
         !self.converged || self.bounds.is_some()
     }
 

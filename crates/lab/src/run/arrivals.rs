@@ -117,35 +117,55 @@ impl ArrivalsResult {
     }
 }
 
-/// How many requests of an open loop are wanted before `limit`: of `rest`, then those in `coming`, then those of the workload.
+/// So many requests are counted one by one; how many more there are follows from how much of the time they take.
+const COUNTED: u64 = 1 << 24;
+
+/// How many requests of an open loop are wanted before `limit`: of `rest`, then those in `coming`, then those of the workload. None
+/// if there is no limit: then nothing but the end of simulated time ended the run.
 pub(super) fn still_wanted(
     rest: &[Request],
     coming: &mut Batch,
     workload: &mut dyn BlockWorkload,
     limit: Span,
 ) -> u64 {
-    let is_wanted = |request: &&Request| request.at.since(Time::ZERO) < limit;
-    let mut count = rest.iter().take_while(is_wanted).count();
-    if count < rest.len() {
-        return count as u64;
-    }
-    loop {
-        if coming.is_empty() && workload.fill(coming) == 0 {
-            return count as u64;
+    let mut requests = rest.to_vec();
+    let mut next = 0;
+    let next = || {
+        while next == requests.len() {
+            if coming.is_empty() && workload.fill(coming) == 0 {
+                return None;
+            }
+            requests.clear();
+            requests.extend_from_slice(coming.requests());
+            coming.clear();
+            next = 0;
         }
-        let wanted = coming.requests().iter().take_while(is_wanted).count();
-        count += wanted;
-        if wanted < coming.len() {
-            return count as u64;
-        }
-        coming.clear();
-    }
+        next += 1;
+        Some(requests[next - 1].at)
+    };
+    count_before(limit, next)
 }
 
-/// How many transactions of an open loop arrive before `limit`, from the one at `first` on.
+/// How many transactions of an open loop arrive before `limit`, from the one at `first` on; none if there is no limit.
 pub(super) fn still_arriving(first: Time, limit: Span, mut next: impl FnMut() -> Option<Time>) -> u64 {
-    let arrivals = std::iter::successors(Some(first), |_| next());
-    arrivals.take_while(|arrival| arrival.since(Time::ZERO) < limit).count() as u64
+    let mut first = Some(first);
+    count_before(limit, || first.take().or_else(&mut next))
+}
+
+fn count_before(limit: Span, mut next: impl FnMut() -> Option<Time>) -> u64 {
+    if limit.ps() == u64::MAX {
+        return 0;
+    }
+    let (mut count, mut from) = (0, None);
+    while let Some(at) = next().map(|at| at.since(Time::ZERO)).filter(|at| *at < limit) {
+        let from = *from.get_or_insert(at);
+        count += 1;
+        if count == COUNTED && at > from {
+            let share = limit.saturating_sub(from).seconds() / at.saturating_sub(from).seconds();
+            return (count as f64 * share) as u64;
+        }
+    }
+    count
 }
 
 #[cfg(test)]

@@ -289,18 +289,16 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             progress = Progress { now, ..after };
             if let Some(meter) = &mut meter {
                 meter.served_all(&requests[..served as usize], &moments, &latencies);
-                if is_open && served > 0 {
-                    let last = served as usize - 1;
-                    meter.arrivals.note(requests[last].at.since(Time::ZERO), latencies[last]);
+                if is_open {
+                    let (count, rest) = (served as usize, &batch.requests()[served as usize..]);
+                    if let Some(last) = count.checked_sub(1) {
+                        meter.arrivals.note(requests[last].at.since(Time::ZERO), latencies[last]);
+                    }
+                    if count < requests.len() {
+                        // Only the limit of time can have ended it here.
+                        meter.arrivals.leave(still_wanted(rest, coming, workload, limit.time), limit.time);
+                    }
                 }
-            }
-            if served < requests.len() as u64
-                && is_open
-                && let Some(meter) = &mut meter
-            {
-                // Only the limit of time can have ended it here.
-                let rest = &batch.requests()[served as usize..];
-                meter.arrivals.leave(still_wanted(rest, coming, workload, limit.time), limit.time);
             }
             if served < batch.len() as u64 {
                 break;

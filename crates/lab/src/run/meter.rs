@@ -190,7 +190,7 @@ impl Meter {
 
     /// True if its goal is reached.
     #[inline]
-    pub fn is_reached(&self) -> bool {
+    pub(crate) fn is_reached(&self) -> bool {
         self.is_reached
     }
 

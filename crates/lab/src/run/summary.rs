@@ -84,10 +84,7 @@ pub fn summarize(
         controller_memory_bytes: insides.memory_bytes,
         transfers: insides.transfers,
         arrivals: None,
-        unwritten_read_share: match insides.read_units {
-            0 => 0.0,
-            units => insides.unwritten_read_units as f64 / units as f64,
-        },
+        unwritten_read_share: insides.unwritten_read_units as f64 / insides.read_units.max(1) as f64,
         buffer_wait_s: insides.buffer_wait.seconds(),
         merge_wait_s: insides.merge_wait.seconds(),
         memory: insides.memory,

@@ -257,13 +257,13 @@ pub(super) fn drive(
             start_ready(&mut lanes, origin, measured);
         }
         uncounted += 1;
-        if let Some(meter) = &mut meter {
-            if uncounted == BATCH {
-                meter.batch(|| device.counters(), BATCH, begin);
-                uncounted = 0;
-                if meter.is_reached() {
-                    break;
-                }
+        if let Some(meter) = &mut meter
+            && uncounted == BATCH
+        {
+            meter.batch(|| device.counters(), BATCH, begin);
+            uncounted = 0;
+            if meter.is_reached() {
+                break;
             }
         }
         ask(go_on, &progress, &mut ask_at)?;

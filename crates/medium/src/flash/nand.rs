@@ -466,12 +466,6 @@ impl<S: Store> Nand<S> {
         Ok(to)
     }
 
-    /// Pages of a block that were not programmed since its erase.
-    fn skipped_pages(&self, block: BlockId) -> u32 {
-        let pages = self.modes.pages_per_block(block, self.geometry());
-        pages.saturating_sub(self.programmed.count(block))
-    }
-
     /// First unit of a page, payload bytes of a page and bytes of its spare areas.
     fn page_place(&self, block: BlockId, page: u32) -> (Ppa, usize, usize) {
         let geometry = self.geometry();
@@ -529,19 +523,6 @@ impl<S: Store> Nand<S> {
     /// True if a queued operation is done at `at`; promises nothing.
     pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
         self.cells.die(die).is_done(ticket, at)
-    }
-}
-
-impl Nand {
-    /// The same array with a fresh store, which it records its state in. What is programmed reads as zeros, and its spare
-    /// areas too, until they are inscribed ([`Nand::inscribe`]).
-    pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
-        let Nand { cells, store: (), programmed, modes, slots, is_plain, damaged, latest, .. } = self;
-        let (unsettled, erasing) = Default::default();
-        let mut nand =
-            Nand { cells, store, programmed, modes, slots, is_plain, unsettled, erasing, damaged, latest };
-        nand.record_all();
-        nand
     }
 }
 

@@ -36,6 +36,18 @@ impl Addresses for AnyAddresses {
         }
     }
 
+    fn passes(&self) -> bool {
+        match self {
+            AnyAddresses::Uniform(addresses) => addresses.passes(),
+            AnyAddresses::Shuffled(addresses) => addresses.passes(),
+            AnyAddresses::Sequential(addresses) => addresses.passes(),
+            AnyAddresses::Zipf(addresses) => addresses.passes(),
+            AnyAddresses::Zones(addresses) => addresses.passes(),
+            AnyAddresses::SelfSimilar(addresses) => addresses.passes(),
+            AnyAddresses::Normal(addresses) => addresses.passes(),
+        }
+    }
+
     fn ranks(&self) -> Option<Box<dyn Ranks>> {
         match self {
             AnyAddresses::Uniform(addresses) => addresses.ranks(),
@@ -95,6 +107,11 @@ impl Addresses for Partly {
         };
         self.runs[op as usize] = (slot + units, left);
         slot
+    }
+
+    /// A run goes over slots that the distribution has still to come to, and those behind one of its own.
+    fn passes(&self) -> bool {
+        false
     }
 
     /// None: a slot within a run depends on the one before.

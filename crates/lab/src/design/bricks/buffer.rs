@@ -161,7 +161,7 @@ pub fn write_back(
             backed
         }
     };
-    let absorb = match context.flag("ftl.buffer.absorb", &kind) {
+    let absorb = match context.flag("ftl.buffer.absorb", kind) {
         Some(true) if !protected => {
             let problem = "`ftl.buffer.absorb`: the buffer is lost when the power fails".to_string();
             let help = format!(

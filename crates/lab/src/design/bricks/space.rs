@@ -22,7 +22,7 @@ pub const KEYS: &[Key] = &[
          more there is, the emptier are the blocks that are cleaned, and the lower is the write \
          amplification.",
     ),
-    key("ftl.op", EVERY_KIND, Shape::Share { max: 1.0 }, Nothing("from spare"), "\"25 %\"").about(
+    key("ftl.op", EVERY_KIND, Shape::Share { max: 1.0 }, Nothing("from spare"), "\"28 %\"").about(
         "Over-provisioning as drives are described: (raw - user) / user, another way to say `spare`. `op = \"25 %\"` is \
          `spare = \"20 %\"`: spare = op / (1 + op).",
     ),

@@ -185,7 +185,7 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
     let map = memories::ram(context, media, "ftl.map.in", "");
     let entry_bytes = context.size("ftl.map.entry", KIND);
     let demand = map_brick::read(context, KIND);
-    let checkpoint_bytes = context.get("ftl.map.checkpoint", Some(KIND));
+    let checkpoint = context.get("ftl.map.checkpoint", Some(KIND));
     let blocks = flash.as_ref().map_or(1, |(_, flash)| flash.blocks_per_plane);
     let cleaning = cleaning::of_blocks(context, KIND, blocks);
     let wear = wear::read(context, KIND);
@@ -233,11 +233,7 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
             absorb: buffer.absorb,
             store: buffer.store,
         }),
-        checkpoint_units: match checkpoint_bytes? {
-            Datum::Size(bytes) => Some((bytes / unit).max(1)),
-            Datum::Share(share) => Some(((logical_units as f64 * share) as u64).max(1)),
-            _ => None,
-        },
+        checkpoint_units: checkpoint_units(checkpoint?, unit, logical_units),
         demand,
         overhead,
         seed: 0,
@@ -255,6 +251,15 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
     check_buffer(context, &array, &page)?;
     check_memory(context, media, &page)?;
     Some((array, page))
+}
+
+/// How many units the host writes between two checkpoints; `None`: there are none.
+fn checkpoint_units(checkpoint: Datum, unit: u64, logical_units: u32) -> Option<u64> {
+    match checkpoint {
+        Datum::Size(bytes) => Some((bytes / unit).max(1)),
+        Datum::Share(share) => Some(((logical_units as f64 * share) as u64).max(1)),
+        _ => None,
+    }
 }
 
 fn allocation(context: &mut Context) -> Option<Allocation> {

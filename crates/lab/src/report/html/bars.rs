@@ -1,7 +1,7 @@
 //! Stacked bars: where writes come from, where die time goes.
 
 use super::labels::Labelled;
-use crate::report::human::two;
+use crate::report::number::two;
 use crate::report::page::{Axis, Bars, MUTED, Page, Table, details};
 use crate::report::{metric, number};
 use crate::result::WriteAmplification;

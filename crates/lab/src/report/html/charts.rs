@@ -182,7 +182,7 @@ fn windows_table(windows: &[Window], every: usize) -> String {
             latency(window.read_p99_ns),
             latency(window.write_p50_ns),
             latency(window.write_p99_ns),
-            or_dash((wa > 0.0).then(|| human::two(wa))),
+            or_dash((wa > 0.0).then(|| number::two(wa))),
             number::count(window.erases),
         ]);
     }

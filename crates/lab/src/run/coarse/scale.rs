@@ -92,7 +92,7 @@ impl Scale {
 
     /// The unit of the twin for the slot of a rank of a stream.
     #[inline]
-    pub fn unit_of(&self, stream: usize, rank: u64) -> u64 {
+    pub(crate) fn unit_of(&self, stream: usize, rank: u64) -> u64 {
         let stream = &self.streams[stream];
         let (region, rank) = match stream.region {
             Some(region) => (&self.regions[region], rank),
@@ -122,7 +122,7 @@ impl Scale {
     }
 
     /// The units that no unit of the twin stands for.
-    pub fn left_over(&self, draws: &[Draws], filled_units: u64) -> Vec<u64> {
+    pub(crate) fn left_over(&self, draws: &[Draws], filled_units: u64) -> Vec<u64> {
         let mut units = Vec::new();
         for region in &self.regions {
             let all_slots = (region.fine.end - region.fine.start) / region.slot_units;
@@ -133,7 +133,7 @@ impl Scale {
         }
         // Outside of the regions: the numbers of units of the twin that stand for units of a region, and those behind all.
         let behind = self.regions.iter().map(|region| region.fine.end..region.coarse.end * self.units);
-        let outside = behind.chain([self.all * self.units..filled_units]).flatten();
+        let outside = behind.chain(std::iter::once(self.all * self.units..filled_units)).flatten();
         let is_free = |unit: &u64| !self.regions.iter().any(|region| region.fine.contains(unit));
         units.extend(outside.filter(is_free));
         units

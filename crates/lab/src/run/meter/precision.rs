@@ -90,7 +90,7 @@ impl Figure {
     }
 
     /// The figure with this metric; `None` if windows do not tell how exact it is.
-    pub fn of_metric(name: &str) -> Option<Figure> {
+    pub(crate) fn of_metric(name: &str) -> Option<Figure> {
         Figure::all().find(|figure| figure.metrics().iter().any(|metric| metric == name))
     }
 }

@@ -5,6 +5,14 @@ use crate::flash::programmed::Pages;
 use crate::{PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 
+impl<S: Store> Nand<S> {
+    /// Pages of a block that were not programmed since its erase.
+    pub(super) fn skipped_pages(&self, block: BlockId) -> u32 {
+        let pages = self.modes.pages_per_block(block, self.geometry());
+        pages.saturating_sub(self.programmed.count(block))
+    }
+}
+
 impl<S: Store> PowerCut for Nand<S> {
     fn settle(&mut self, upto: Time) {
         while let Some(oldest) = self.unsettled.front() {

@@ -143,3 +143,16 @@ impl<S: Store> Nand<S> {
         }
     }
 }
+
+impl Nand {
+    /// The same array with a fresh store, which it records its state in. What is programmed reads as zeros, and its spare
+    /// areas too, until they are inscribed ([`Nand::inscribe`]).
+    pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
+        let Nand { cells, store: (), programmed, modes, slots, is_plain, damaged, latest, .. } = self;
+        let (unsettled, erasing) = Default::default();
+        let mut nand =
+            Nand { cells, store, programmed, modes, slots, is_plain, unsettled, erasing, damaged, latest };
+        nand.record_all();
+        nand
+    }
+}

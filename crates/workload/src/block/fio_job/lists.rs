@@ -131,3 +131,20 @@ pub(super) fn canonical(key: &str) -> &str {
 pub(super) fn has(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_do_not_overlap() {
+        let refused = || REFUSED.iter().map(|(name, ..)| *name);
+        let left_out = || LEFT_OUT.iter().map(|(name, _)| *name).chain(refused());
+        for known in KNOWN.split_whitespace() {
+            assert!(!has(IGNORED, known), "{known}");
+            assert!(left_out().all(|name| name != known), "{known}");
+            assert_eq!(canonical(known), known);
+        }
+        assert!(left_out().all(|name| !has(IGNORED, name)));
+    }
+}

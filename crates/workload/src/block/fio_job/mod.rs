@@ -22,7 +22,7 @@
 //! 9. Jobs of a phase with `group_reporting` are one row in results, which has the name of the first.
 //! 10. A job that writes with `verify` flushes, then reads what it wrote in the order of its writes, as fast as it can.
 //! 11. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
-//!    job, it is that of writes.
+//!     job, it is that of writes.
 
 mod issue;
 mod job;

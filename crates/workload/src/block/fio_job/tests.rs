@@ -417,18 +417,6 @@ fn what_is_left_out_is_noted_with_the_reason() {
 }
 
 #[test]
-fn the_lists_do_not_overlap() {
-    let refused = || lists::REFUSED.iter().map(|(name, ..)| *name);
-    let left_out = || lists::LEFT_OUT.iter().map(|(name, _)| *name).chain(refused());
-    for known in lists::KNOWN.split_whitespace() {
-        assert!(!lists::has(lists::IGNORED, known), "{known}");
-        assert!(left_out().all(|name| name != known), "{known}");
-        assert_eq!(lists::canonical(known), known);
-    }
-    assert!(left_out().all(|name| !lists::has(lists::IGNORED, name)));
-}
-
-#[test]
 fn newer_options_of_drives_are_left_out_for_a_reason() {
     let text = "[a]\nrw=randwrite\nfdp=1\nfdp_pli=0,1\nsprandom=1\nspr_op=0.15\n";
     let file = parse(text);
