@@ -240,7 +240,6 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         if let Some(program) = program {
             host = Host::Program(program);
         }
-        let at_room = matches!(host, Host::AtRoom);
         let is_open = workload.pacing() == Pacing::Open;
         let (mut under_way, mut ask_at) = (Outstanding::new(depth, origin), ASK_EVERY);
         let mut progress = Progress { now: origin, ..Progress::default() };
@@ -264,38 +263,24 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             if after.written_bytes > progress.written_bytes {
                 self.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
             }
-            // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
-            let (mut now, mut rest) =
-                (progress.now, requests.iter().zip(moments.iter_mut().zip(&mut latencies)));
-            while let Some((request, (moment, latency))) = rest.next() {
-                let room = under_way.room_at();
-                let wanted = if at_room { room } else { host.wanted(request, room, now) };
-                // In a closed loop there is never room before the last request began.
-                let begin = if at_room { room } else { wanted.max(room).max(now) };
-                if begin.ps() >= deadline {
-                    after = progress.after(&requests[..requests.len() - rest.len() - 1]);
-                    break;
-                }
-                let end = serve(self, begin, request, workload)
-                    .map_err(|why| DriveError::failed(after.requests, rest.len(), request, begin, why))?;
-                under_way.add(end);
-                (*moment, *latency) = (wanted, end - wanted);
-                if !at_room {
-                    host.served(wanted, end);
-                }
-                now = begin;
+            let times = (&mut moments, &mut latencies);
+            let loop_of = (&mut host, &mut under_way, deadline);
+            let (count, now) =
+                serve_batch(self, workload, (requests, after.requests), loop_of, progress.now, times)?;
+            if count < requests.len() {
+                after = progress.after(&requests[..count]);
             }
-            let served = after.requests - progress.requests;
             progress = Progress { now, ..after };
+            let served = count as u64;
             if let Some(meter) = &mut meter {
-                meter.served_all(&requests[..served as usize], &moments, &latencies);
+                meter.served_all(&requests[..count], &moments, &latencies);
                 if is_open {
-                    let (count, rest) = (served as usize, &batch.requests()[served as usize..]);
                     if let Some(last) = count.checked_sub(1) {
                         meter.arrivals.note(requests[last].at.since(Time::ZERO), latencies[last]);
                     }
                     if count < requests.len() {
                         // Only the limit of time can have ended it here.
+                        let rest = &batch.requests()[count..];
                         meter.arrivals.leave(still_wanted(rest, coming, workload, limit.time), limit.time);
                     }
                 }
@@ -313,6 +298,40 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         }
         finished(progress, under_way.last())
     }
+}
+
+/// Serves requests, of which the last has the number `last`, until one would begin at the deadline of the loop; returns how many
+/// were served, and when the last of them began.
+#[inline(always)]
+fn serve_batch<D: BlockDevice + Observed>(
+    device: &mut D,
+    workload: &mut dyn BlockWorkload,
+    (requests, last): (&[Request], u64),
+    (host, under_way, deadline): (&mut Host<'_, '_>, &mut Outstanding, u64),
+    mut now: Time,
+    (moments, latencies): (&mut [Time; Batch::LEN], &mut [Span; Batch::LEN]),
+) -> Result<(usize, Time), DriveError> {
+    let at_room = matches!(host, Host::AtRoom);
+    // Neither list is indexed by the number of the request: only a failure needs it, and counting costs instructions.
+    let mut rest = requests.iter().zip(moments.iter_mut().zip(latencies));
+    while let Some((request, (moment, latency))) = rest.next() {
+        let room = under_way.room_at();
+        let wanted = if at_room { room } else { host.wanted(request, room, now) };
+        // In a closed loop there is never room before the last request began.
+        let begin = if at_room { room } else { wanted.max(room).max(now) };
+        if begin.ps() >= deadline {
+            return Ok((requests.len() - rest.len() - 1, now));
+        }
+        let end = serve(device, begin, request, workload)
+            .map_err(|why| DriveError::failed(last, rest.len(), request, begin, why))?;
+        under_way.add(end);
+        (*moment, *latency) = (wanted, end - wanted);
+        if !at_room {
+            host.served(wanted, end);
+        }
+        now = begin;
+    }
+    Ok((requests.len(), now))
 }
 
 /// Fills a batch, and prefetches the map entries of its requests.

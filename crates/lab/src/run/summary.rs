@@ -46,14 +46,7 @@ pub fn summarize(
         key: key(design, plan),
         nvlab: env!("CARGO_PKG_VERSION").into(),
         results_version: RESULTS_VERSION,
-        design: DesignInfo {
-            name: plan.design_name.clone(),
-            about: design.about.clone(),
-            cite: design.cite.clone(),
-            resolved_toml: design.resolved_toml(),
-            capacity_bytes: design.capacity_bytes(),
-            raw_bytes: design.raw_bytes(),
-        },
+        design: design_info(design, plan),
         workload: plan.workload_text.clone(),
         workload_about: plan.workload_about.clone(),
         seed: plan.seed,
@@ -100,6 +93,17 @@ pub fn summarize(
         tenants: Vec::new(),
         precision: Vec::new(),
         series: Vec::new(),
+    }
+}
+
+fn design_info(design: &Design, plan: &RunPlan) -> DesignInfo {
+    DesignInfo {
+        name: plan.design_name.clone(),
+        about: design.about.clone(),
+        cite: design.cite.clone(),
+        resolved_toml: design.resolved_toml(),
+        capacity_bytes: design.capacity_bytes(),
+        raw_bytes: design.raw_bytes(),
     }
 }
 

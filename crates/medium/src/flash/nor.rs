@@ -333,7 +333,7 @@ impl<S: Store> Nor<S> {
         let die = self.geometry().die_of(block);
         let from = self.cells.die(die).last();
         let programmed = std::mem::take(&mut self.programmed[block.0 as usize]);
-        let to = self.cells.erase(at, die, self.skipped_pages(programmed));
+        let to = self.cells.erase(at, die, self.geometry().pages_per_block.saturating_sub(programmed));
         let fails = self.cells.erase_fails(block);
         if S::KEEPS {
             self.latest = self.latest.max(at);
@@ -381,11 +381,6 @@ impl<S: Store> Nor<S> {
     /// with this one must not cut them earlier.
     pub fn latest(&self) -> Time {
         self.latest
-    }
-
-    /// Pages that were not programmed in a block in which `programmed` were.
-    fn skipped_pages(&self, programmed: u32) -> u32 {
-        self.geometry().pages_per_block.saturating_sub(programmed)
     }
 
     fn range_of(&self, block: BlockId) -> (u64, u64) {
@@ -509,7 +504,7 @@ impl<S: Store> PowerCut for Nor<S> {
                 (false, Some(UndoErase { block, was_half_erased, programmed })) => {
                     self.put(offset, &old);
                     self.programmed[block.0 as usize] = programmed;
-                    self.cells.unerase(block, self.skipped_pages(programmed));
+                    self.cells.unerase(block, self.geometry().pages_per_block.saturating_sub(programmed));
                     self.half_erased.remove(&block);
                     if was_half_erased {
                         self.half_erased.insert(block);

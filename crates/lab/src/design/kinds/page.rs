@@ -210,11 +210,8 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
     let ((trim, verify_reads, overhead), (dynamic, static_threshold)) = (service?, wear?);
     let (map, buffer, entry, allocation) = (map?.0, buffer?, entry_bytes?, allocation?);
     let buffer = buffer.map(|buffer| {
-        let bytes = buffer.bytes.unwrap_or_else(|| {
-            let bytes = BUFFER_PAGES * buffer_least(allocation, streams, geometry);
-            context.derive("ftl.buffer.size", Datum::Size(bytes), "two pages of every die and stream");
-            bytes
-        });
+        let least = buffer_least(allocation, streams, geometry);
+        let bytes = buffer.bytes.unwrap_or_else(|| buffer_bytes(context, least));
         (buffer, bytes)
     });
     let (demand, map_bytes) = map_brick::of_device(context, demand?, (logical_units, unit, entry))?;
@@ -251,6 +248,13 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
     check_buffer(context, &array, &page)?;
     check_memory(context, media, &page)?;
     Some((array, page))
+}
+
+/// The size of a buffer that the design does not state, where `least` is a page of every die and stream.
+fn buffer_bytes(context: &mut Context, least: u64) -> u64 {
+    let bytes = BUFFER_PAGES * least;
+    context.derive("ftl.buffer.size", Datum::Size(bytes), "two pages of every die and stream");
+    bytes
 }
 
 /// How many units the host writes between two checkpoints; `None`: there are none.
