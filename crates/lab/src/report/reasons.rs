@@ -105,26 +105,22 @@ fn flash_full(run: &RunResult) -> Option<String> {
 
 /// A write buffer whose room most of the writes' time was spent waiting for.
 fn buffer(run: &RunResult) -> Option<String> {
-    let writing = run.write.count as f64 * run.write.latency.mean_ns / 1e9;
-    let share = run.buffer_wait_s / writing.max(1e-12);
-    (run.buffer_wait_s > 0.0 && share >= MOST).then(|| {
-        format!(
-            "the write buffer was full: writes spent {} of their time waiting for what is behind it",
-            number::share(share.min(1.0))
-        )
+    most_of_writing(run, run.buffer_wait_s).map(|share| {
+        format!("the write buffer was full: writes spent {share} of their time waiting for what is behind it")
     })
 }
 
 /// Merges that most of the writes' time was spent waiting for.
 fn merges(run: &RunResult) -> Option<String> {
+    most_of_writing(run, run.merge_wait_s)
+        .map(|share| format!("writes spent {share} of their time waiting until log blocks were merged"))
+}
+
+/// The share of the writes' time that a wait took, if it is most of it.
+fn most_of_writing(run: &RunResult, wait_s: f64) -> Option<number::Shown> {
     let writing = run.write.count as f64 * run.write.latency.mean_ns / 1e9;
-    let share = run.merge_wait_s / writing.max(1e-12);
-    (run.merge_wait_s > 0.0 && share >= MOST).then(|| {
-        format!(
-            "writes spent {} of their time waiting until log blocks were merged",
-            number::share(share.min(1.0))
-        )
-    })
+    let share = wait_s / writing.max(1e-12);
+    (wait_s > 0.0 && share >= MOST).then(|| number::share(share.min(1.0)))
 }
 
 /// A map in flash that most of the time of requests was spent waiting for. Buffered writes do not wait for it.
