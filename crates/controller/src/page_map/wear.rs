@@ -56,7 +56,7 @@ impl<S: Store> PageMap<S> {
             return;
         }
         let erases = |block: BlockId| self.array.erase_count(block);
-        let worn = self.dies[die as usize].free.iter().map(|&block| erases(block)).max().unwrap_or(0);
+        let worn = self.most_erased(die).unwrap_or(0);
         let lagging = self.cold(die).min_by_key(|&block| erases(block));
         let lagging = lagging.filter(|&block| worn.saturating_sub(erases(block)) > threshold);
         // Its data must fit in the erased space. With one stream, and whenever relocated data has just opened a block,
@@ -92,16 +92,18 @@ impl<S: Store> PageMap<S> {
     pub fn levelling(&self) -> Option<Levelling> {
         let threshold = self.config.wear.static_threshold?;
         let erases = |block: BlockId| self.array.erase_count(block);
-        let lead = |die: u32| {
-            let worn = self.dies[die as usize].free.iter().map(|&block| erases(block)).max()?;
-            Some(worn.saturating_sub(self.cold(die).map(erases).min()?))
-        };
+        let lead = |die: u32| Some(self.most_erased(die)?.saturating_sub(self.cold(die).map(erases).min()?));
         let cold: usize = (0..self.geometry.dies()).map(|die| self.cold(die).count()).sum();
         Some(Levelling {
             threshold,
             lead: (0..self.geometry.dies()).filter_map(lead).max().unwrap_or(0),
             cold: cold as f64 / self.geometry.blocks() as f64,
         })
+    }
+
+    /// How often the most worn erased block of a die was erased.
+    fn most_erased(&self, die: u32) -> Option<u32> {
+        self.dies[die as usize].free.iter().map(|&block| self.array.erase_count(block)).max()
     }
 
     /// The full blocks of a die with cold data only: the host has since written as much as the device holds. A block that lags

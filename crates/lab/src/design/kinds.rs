@@ -124,6 +124,14 @@ impl Ftl {
     pub fn slc(&self) -> Option<&SlcBlocks> {
         self.kind().slc()
     }
+    /// The page map over NAND, alone or behind a cache of lines; `None` if there is none.
+    pub(crate) fn page_map(&self) -> Option<&PageMapped> {
+        match self {
+            Ftl::Page(page) => Some(page),
+            Ftl::Cached(cached) => Some(&cached.page),
+            _ => None,
+        }
+    }
     /// Bytes of a mapping unit.
     pub fn unit_bytes(&self) -> u32 {
         self.kind().unit_bytes()

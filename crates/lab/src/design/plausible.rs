@@ -133,11 +133,7 @@ impl Design {
 
     /// Spare space much of which is in the erased reserve and in blocks being filled: few and large blocks.
     fn kept_back(&self) -> Option<String> {
-        let page = match &self.ftl {
-            Ftl::Page(page) => page,
-            Ftl::Cached(cached) => &cached.page,
-            _ => return None,
-        };
+        let page = self.ftl.page_map()?;
         let (config, geometry) = (page.config(0), &self.array.geometry);
         let blocks = config.allocation.geometry(geometry).blocks();
         let spare = 1.0 - config.logical_units as f64 / geometry.units() as f64;

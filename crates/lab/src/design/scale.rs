@@ -10,7 +10,7 @@ use super::bricks::space::SPARE_KEYS;
 use super::context::Origin;
 use super::error::DesignErrors;
 use super::key;
-use super::{Design, Ftl, PageMapped};
+use super::{Design, PageMapped};
 use crate::toml_reader::datum::Datum;
 use crate::toml_reader::{FileError, SourceKind};
 use nvlab_units::Geometry;
@@ -41,16 +41,9 @@ type Values = BTreeMap<String, (String, String)>;
 /// `design`, which was read from the built-in name or file `reference`, with a capacity of `capacity_bytes`.
 pub fn scaled(reference: &str, design: &Design, capacity_bytes: u64) -> Result<Scaled, DesignErrors> {
     let refused = |problem: String, help: &str| DesignErrors::from(FileError::new(problem).help(help));
-    let page = match &design.ftl {
-        Ftl::Page(page) => page,
-        Ftl::Cached(cached) => &cached.page,
-        _ => {
-            let problem = format!("{} is no page map over NAND", design.name);
-            return Err(refused(
-                problem,
-                "change its sizes one by one, with --set or in a file that extends it",
-            ));
-        }
+    let Some(page) = design.ftl.page_map() else {
+        let problem = format!("{} is no page map over NAND", design.name);
+        return Err(refused(problem, "change its sizes one by one, with --set or in a file that extends it"));
     };
     let geometry = &design.array.geometry;
     let spare = 1.0 - design.capacity_bytes() as f64 / geometry.bytes() as f64;

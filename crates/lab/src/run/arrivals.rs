@@ -48,6 +48,13 @@ impl Arrivals {
         self.last = wanted;
     }
 
+    /// The last request of a batch, if there is one: when it was wanted, in a loop that began at `origin`, and when it was done.
+    pub fn note_last(&mut self, origin: Time, last: Option<(Time, Time)>) {
+        if let Some((wanted, end)) = last {
+            self.note(wanted.since(origin), end.since(wanted));
+        }
+    }
+
     /// So many requests were wanted before the loop was ended, so long after it began, and not served.
     pub fn leave(&mut self, waiting: u64, ended: Span) {
         self.waiting += waiting;

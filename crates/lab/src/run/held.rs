@@ -267,13 +267,6 @@ struct Pass<'a> {
 }
 
 impl Log {
-    /// Notes the last request of an open batch: when it was wanted, and when it was done.
-    fn note_arrival(&mut self, last: Option<(Time, Time)>) {
-        if let Some((wanted, end)) = last {
-            self.meter.arrivals.note(wanted.since(self.origin), end.since(wanted));
-        }
-    }
-
     fn served(&mut self, request: &Request, wanted: Time, end: Time) {
         self.requests += 1;
         self.meter.served(request, wanted, end);
@@ -313,7 +306,7 @@ fn serve(
             let wanted = host.wanted(request, room, progress.now);
             let begin = wanted.max(room).max(progress.now);
             if begin.ps() >= deadline || limit.is_reached(&progress) {
-                log.note_arrival(last.take());
+                log.meter.arrivals.note_last(log.origin, last.take());
                 if begin.ps() >= deadline && is_open {
                     let rest = &batch.requests()[nth..];
                     let waiting = still_wanted(rest, &mut Batch::new(), workload, limit.time);
@@ -334,7 +327,7 @@ fn serve(
             }
             progress = Progress { now: begin, ..progress.after(std::slice::from_ref(request)) };
         }
-        log.note_arrival(last.take());
+        log.meter.arrivals.note_last(log.origin, last.take());
         log.meter.batch(|| device.counters(), progress.requests - before, progress.now);
         drive::ask(go_on, &progress, &mut ask_at)?;
     }

@@ -102,7 +102,7 @@ impl Tour<'_, Box<dyn AnyDevice>> {
                 let mut begin = wanted.max(room).max(self.progress.now);
                 let is_late = begin.ps() >= deadline;
                 if is_late || plan.limit.is_reached(&self.progress) {
-                    self.note_arrival(last.take());
+                    self.meter.arrivals.note_last(self.origin, last.take());
                     if is_late && is_open {
                         let rest = &batch.requests()[nth..];
                         let wanted = still_wanted(rest, &mut Batch::new(), workload, plan.limit.time);
@@ -126,17 +126,10 @@ impl Tour<'_, Box<dyn AnyDevice>> {
                 served += 1;
                 last = is_open.then(|| (wanted.max(self.origin), end));
             }
-            self.note_arrival(last.take());
+            self.meter.arrivals.note_last(self.origin, last.take());
             self.served(served)?;
         }
         Ok(under_way.last())
-    }
-
-    /// Notes the last request of a batch: when it was wanted, and when it was done.
-    fn note_arrival(&mut self, last: Option<(Time, Time)>) {
-        if let Some((wanted, end)) = last {
-            self.meter.arrivals.note(wanted.since(self.origin), end.since(wanted));
-        }
     }
 
     fn serve(
