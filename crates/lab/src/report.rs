@@ -32,6 +32,7 @@ pub mod page;
 mod reasons;
 pub(crate) mod stats;
 mod timeline;
+mod times;
 mod warnings;
 
 #[cfg(test)]

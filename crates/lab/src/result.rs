@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
-pub(crate) const RESULTS_VERSION: u32 = 7;
+pub(crate) const RESULTS_VERSION: u32 = 8;
 /// The version of nvlab and a digest of the sources that results depend on (`build.rs`).
 const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NVLAB_SOURCES"));
 /// Seconds of a year of 365.25 days.
@@ -110,6 +110,9 @@ pub struct RunResult {
     /// them. 0 if nothing was read.
     #[serde(default)]
     pub unwritten_read_share: f64,
+    /// Time that requests waited in the host because the device takes no more at a time, or was late, s.
+    #[serde(default)]
+    pub queue_wait_s: f64,
     /// Host time spent waiting for room in the write buffer, s.
     pub buffer_wait_s: f64,
     /// Host time spent waiting until log blocks were merged, s; of a controller with log blocks.

@@ -93,6 +93,8 @@ pub struct Arrivals {
     /// Gap in 2^-20 ps, so that a million requests do not drift by rounding.
     gap_q20: u128,
     gap_ps: f64,
+    /// At the end of simulated time they begin again at its beginning.
+    restarts: bool,
 }
 
 impl Arrivals {
@@ -113,20 +115,28 @@ impl Arrivals {
             count: 0,
             gap_q20: (gap_ps * (1u64 << 20) as f64).round() as u128,
             gap_ps,
+            restarts: false,
         }
     }
 
-    /// Takes the limit away; with `at_once` nothing is waited for any more.
-    pub(crate) fn go_on(&mut self, at_once: bool) {
-        self.limit_ps = u64::MAX;
-        if at_once {
-            self.pace = Pace::Closed { depth: 1 };
-        }
+    /// Takes the limit away; if it `restarts`, what comes at the end of simulated time comes at its beginning.
+    pub(crate) fn go_on(&mut self, restarts: bool) {
+        (self.limit_ps, self.restarts) = (u64::MAX, restarts);
     }
 
     /// The next arrival time; `None` beyond the limit (or beyond 213 days).
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Time> {
+        let next = self.next_within();
+        if next.is_none() && self.restarts {
+            (self.now_ps, self.count) = (0, 0);
+            return Some(Time::ZERO);
+        }
+        next
+    }
+
+    #[inline]
+    fn next_within(&mut self) -> Option<Time> {
         match self.pace {
             Pace::Closed { .. } => return Some(Time::ZERO),
             Pace::Poisson { .. } => {

@@ -154,6 +154,11 @@ impl Batch {
     pub fn requests(&self) -> &[Request] {
         &self.requests[..self.len]
     }
+
+    /// The same, to be changed.
+    pub fn requests_mut(&mut self) -> &mut [Request] {
+        &mut self.requests[..self.len]
+    }
 }
 
 impl<'a> IntoIterator for &'a Batch {

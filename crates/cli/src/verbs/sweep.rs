@@ -169,9 +169,9 @@ fn show(
             let text = group.value(&axis.name).unwrap_or_default();
             Cell::new(text, scale.value(text))
         });
-        let metrics = shown.iter().map(|metric| match group.mean(metric) {
-            Some(value) => Cell::new(metric.unit.shown(value).to_string(), value),
-            None => Cell::new("–", Value::Null),
+        let metrics = shown.iter().map(|metric| match (group.shown(metric), group.mean(metric)) {
+            (Some(text), Some(mean)) => Cell::new(text, mean),
+            _ => Cell::new("–", Value::Null),
         });
         let front = Cell::new(if group.front { "*" } else { "" }, group.front);
         values.chain(metrics).chain([front]).collect()

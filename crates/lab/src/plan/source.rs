@@ -177,9 +177,6 @@ impl Source {
         let is_alone = streams.len() == 1;
         for stream in &mut streams {
             (stream.delay, stream.ramp_time) = (Span::ZERO, Span::ZERO);
-            if is_alone {
-                stream.issue = Issue::default();
-            }
             if let Work::Requests(workload) = &mut stream.work {
                 match workload {
                     AnyBlockWorkload::Generator(generator) if is_alone && generator.leaves_rest() => {}

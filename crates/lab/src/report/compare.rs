@@ -288,11 +288,7 @@ impl Parts for Option<Cell> {
     fn parts(&self, unit: Unit) -> [String; 4] {
         let Some(cell) = self else { return ["–", "", "", ""].map(String::from) };
         let shown = unit.shown(cell.estimate.mean);
-        let interval = match cell.estimate.interval {
-            0.0 => String::new(),
-            interval if interval.is_infinite() => "± ?".to_string(),
-            interval => format!("± {}", shown.same_way(interval)),
-        };
+        let interval = cell.estimate.plus_minus(&shown);
         let marks = [(cell.same, "same"), (!cell.doubts.is_empty(), "!")];
         let marks: Vec<&str> = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect();
         [shown.number, interval, shown.unit.to_string(), marks.join(" ")]

@@ -17,6 +17,7 @@ use super::metric::busy_flash;
 use super::notes::doubt;
 use super::number::{self, Shown};
 use super::reasons::reasons;
+use super::times::{in_words, time_parts};
 use super::warnings::warnings;
 use crate::result::{
     FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
@@ -358,8 +359,12 @@ impl Page {
         }
     }
 
-    /// What limits the run.
+    /// Where the time of its requests went, and what limits the run.
     fn why(&mut self, run: &RunResult) {
+        let parts = time_parts(run);
+        if !parts.is_empty() {
+            self.line("Time", &in_words(&parts));
+        }
         for (number, reason) in reasons(run).into_iter().enumerate() {
             self.line(if number == 0 { "Why" } else { "" }, &reason);
         }

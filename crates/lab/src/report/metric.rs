@@ -414,6 +414,7 @@ const ROWS: &[Row] = &[
     ("price.iops", "USD/IOPS", Unit::Usd, Better::Less, "all media, for each request per second", |r| r.price.total_usd.filter(|_| iops(r) > 0.0).map(|usd| usd / iops(r))),
     ("memory", "memory", Unit::Bytes, Better::Less, "memory of the controller's tables in this simulator", |r| Some(r.controller_memory_bytes as f64)),
     ("transfers", "transfers", Unit::Count, Better::Less, "transfers between memories used in place and the host: bursts of the memory bus, or whole parts of requests if the device moves the data", |r| r.transfers.map(|count| count as f64)),
+    ("queue.wait", "queue wait", Unit::Seconds, Better::Less, "time that requests waited in the host because the device takes no more at a time, or was late", |r| Some(r.queue_wait_s)),
     ("buffer.wait", "buffer wait", Unit::Seconds, Better::Less, "host time spent waiting for room in the write buffer", |r| Some(r.buffer_wait_s)),
     ("buffer.absorbed", "absorbed", Unit::Share, Better::More, "share of the units the host wrote that replaced a version still in the write buffer", |r| written(r, r.write_amplification.absorbed)),
     ("merge.wait", "merge wait", Unit::Seconds, Better::Less, "host time spent waiting until log blocks were merged", |r| Some(r.merge_wait_s)),

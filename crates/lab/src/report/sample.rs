@@ -150,6 +150,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         controller_memory_bytes: 240 << 20,
         transfers: None,
         unwritten_read_share: 0.0,
+        queue_wait_s: 0.0,
         buffer_wait_s: 0.0,
         merge_wait_s: 0.0,
         memory: None,

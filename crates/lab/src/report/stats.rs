@@ -4,7 +4,8 @@
 //! accident. Each run also knows how exact it is itself (its `precision`): the wider of both intervals counts, and of a single run
 //! there is only the second.
 
-use super::metric::Metric;
+use super::metric::{Metric, Unit};
+use super::number::Shown;
 use crate::result::RunResult;
 
 /// A mean and half the width of its 95 % interval.
@@ -31,6 +32,12 @@ fn t_quantile(freedom: usize) -> f64 {
         .unwrap_or_else(|| 1.96 + 2.372 / freedom as f64 + 2.8 / (freedom * freedom) as f64)
 }
 
+/// Half the interval of a metric that one run knows of itself, infinite if it is too short to say; `None`: it does not tell.
+pub fn own_interval(metric: &Metric, run: &RunResult) -> Option<f64> {
+    let (value, precision) = (metric.of(run)?, run.precision_of(&metric.name)?);
+    Some(precision.within.map_or(f64::INFINITY, |within| within * value.abs()))
+}
+
 impl Estimate {
     /// The mean of these values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Estimate> {
@@ -50,12 +57,13 @@ impl Estimate {
     /// The mean of the values of a metric in these runs; `None` if none has one.
     pub fn of_runs(metric: &Metric, runs: &[RunResult]) -> Option<Estimate> {
         let values: Vec<f64> = runs.iter().filter_map(|run| metric.of(run)).collect();
-        let estimate = Estimate::of(&values)?;
-        let own = |run: &RunResult| {
-            let (value, precision) = (metric.of(run)?, run.precision_of(&metric.name)?);
-            Some(precision.within.map_or(f64::INFINITY, |within| within * value.abs()))
-        };
-        let own: Vec<f64> = runs.iter().filter_map(own).collect();
+        let own: Vec<f64> = runs.iter().filter_map(|run| own_interval(metric, run)).collect();
+        Estimate::of_known(&values, &own)
+    }
+
+    /// The mean of values of which the `own` intervals are known, if there are any.
+    pub fn of_known(values: &[f64], own: &[f64]) -> Option<Estimate> {
+        let estimate = Estimate::of(values)?;
         // What a run is too short to say, several may.
         let known = || own.iter().filter(|interval| interval.is_finite());
         let within = match (known().count(), values.len()) {
@@ -65,6 +73,22 @@ impl Estimate {
             }
         };
         Some(Estimate { interval: estimate.interval.max(within), ..estimate })
+    }
+
+    /// As text, behind the mean, which is `shown`: `± 0.02`; empty for what is no matter of chance.
+    pub fn plus_minus(&self, shown: &Shown) -> String {
+        match self.interval {
+            0.0 => String::new(),
+            interval if interval.is_infinite() => "± ?".to_string(),
+            interval => format!("± {}", shown.same_way(interval)),
+        }
+    }
+
+    /// As text: `2.97 ± 0.02`, with its unit.
+    pub fn shown(&self, unit: Unit) -> String {
+        let shown = unit.shown(self.mean);
+        let parts = [shown.number.clone(), self.plus_minus(&shown), shown.unit.to_string()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// Half the interval over the mean.

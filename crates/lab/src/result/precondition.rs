@@ -48,6 +48,10 @@ pub struct Precondition {
     /// Units that were one while most of these bytes were written; 1: all were written at full size.
     #[serde(default = "one")]
     pub twin_units: u32,
+    /// Bytes of these that were the last ones, written at the pace of the run, its reads among them; 0: write amplification does not
+    /// depend on it, and all were written as fast as the device took them.
+    #[serde(default)]
+    pub own_pace_bytes: u64,
     /// Seconds it was then left idle, until its cache of blocks in SLC mode was folded; 0 without one.
     #[serde(default)]
     pub rested_s: f64,
@@ -93,6 +97,7 @@ impl Precondition {
             converged: true,
             last_window: None,
             twin_units: 1,
+            own_pace_bytes: 0,
             rested_s: 0.0,
         }
     }
@@ -148,6 +153,10 @@ impl Precondition {
         }
         if self.twin_units > 1 {
             text += &format!(" (most of them with {} units as one)", self.twin_units);
+        }
+        if self.own_pace_bytes > 0 {
+            let last = short(self.own_pace_bytes as f64 / capacity);
+            text += &format!(", the last {last} at its own pace");
         }
         text += &match self.converged {
             true => format!(", steady at WA {last:.2}"),
@@ -217,6 +226,8 @@ mod tests {
         let drifting = Precondition { converged: false, last_windows: [1.2, 1.32], ..steady() };
         assert!(drifting.is_doubtful() && !steady().is_doubtful());
         assert_eq!(line(drifting), format!("{own}, not steady: WA still went from 1.20 to 1.32"));
+        let paced = Precondition { own_pace_bytes: 30 * GIB, ..steady() };
+        assert_eq!(line(paced), format!("{own}, the last 0.3 at its own pace, steady at WA 1.02"));
         let part = Precondition {
             kind: "steady,fill=30%,idle=10s".into(),
             fill_bytes: 30 * GIB,

@@ -11,7 +11,7 @@ use super::meter::{Goal, Meter};
 use super::outstanding::Outstanding;
 use nvlab_access::BlockDevice;
 use nvlab_controller::ControllerError;
-use nvlab_units::{Served, Span, Time};
+use nvlab_units::{Served, Span, Time, Total};
 use nvlab_workload::{Batch, BlockWorkload, Op, Pacing, Request, Rerun};
 use serde::{Deserialize, Serialize};
 
@@ -248,6 +248,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
         // They are counted batch by batch: in between, each request waits for the one before, and counting for both.
         let (mut moments, mut latencies) = ([Time::ZERO; Batch::LEN], [Span::ZERO; Batch::LEN]);
+        let mut queue_wait = Total::default();
         fill_ahead(self, workload, coming);
         loop {
             std::mem::swap(&mut batch, &mut coming);
@@ -264,7 +265,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 self.prefetch_writes(requests.iter().filter(|r| r.op == Op::Write).map(|r| r.offset));
             }
             let times = (&mut moments, &mut latencies);
-            let loop_of = (&mut host, &mut under_way, deadline);
+            let loop_of = (&mut host, &mut under_way, &mut queue_wait, deadline);
             let (count, now) =
                 serve_batch(self, workload, (requests, after.requests), loop_of, progress.now, times)?;
             if count < requests.len() {
@@ -296,6 +297,9 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             }
             ask(go_on, &progress, &mut ask_at)?;
         }
+        if let Some(meter) = &mut meter {
+            meter.queue_wait = queue_wait;
+        }
         finished(progress, under_way.last())
     }
 }
@@ -307,7 +311,7 @@ fn serve_batch<D: BlockDevice + Observed>(
     device: &mut D,
     workload: &mut dyn BlockWorkload,
     (requests, last): (&[Request], u64),
-    (host, under_way, deadline): (&mut Host<'_, '_>, &mut Outstanding, u64),
+    (host, under_way, queue_wait, deadline): (&mut Host<'_, '_>, &mut Outstanding, &mut Total, u64),
     mut now: Time,
     (moments, latencies): (&mut [Time; Batch::LEN], &mut [Span; Batch::LEN]),
 ) -> Result<(usize, Time), DriveError> {
@@ -327,6 +331,7 @@ fn serve_batch<D: BlockDevice + Observed>(
         under_way.add(end);
         (*moment, *latency) = (wanted, end - wanted);
         if !at_room {
+            *queue_wait += begin - wanted;
             host.served(wanted, end);
         }
         now = begin;

@@ -2,10 +2,11 @@
 //!
 //! Kept are page maps without payload behind a link (`ftl.kind = "page"` without `fsms`): what takes long to prepare.
 //! A device that came from a coarse twin depends on the addresses of the writes only, so runs share it whose workloads
-//! differ in nothing else (mix, depth, rate). On its way to the steady state a device is kept from time to time between two
+//! differ in nothing else (mix, depth, rate); what is then written at the pace of one of them is not shared. On its way to the steady state a device is kept from time to time between two
 //! windows, so that a run that was interrupted goes on there.
 
 use super::drive::{DeviceUnderTest, DriveError};
+use super::precondition::{at_own_pace, depends_on_pace, reborrow};
 use super::settle::{Settling, Steps};
 use super::{OnProgress, Preparation, precondition};
 use crate::design::{Design, Ftl};
@@ -72,7 +73,8 @@ impl Keys {
     pub fn begin<R>(self, shelf: &Shelf, go: impl FnOnce(Option<Attached<PageMap>>, Begin<'_>) -> R) -> R {
         // One that is prepared is loaded without a turn: many runs may do so at once.
         if let Some((device, kept)) = find_prepared(shelf, &self) {
-            return go(Some(device), Begin { kept: Some(kept), ..Begin::default() });
+            let keeper = Some(Keeper::new(shelf, self));
+            return go(Some(device), Begin { kept: Some(kept), keeper, turn: None });
         }
         let turn = shelf.turn(self.all().next().expect("there is a key"));
         let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,13 +83,14 @@ impl Keys {
         go(device, Begin { kept, keeper, turn: Some(turn) })
     }
 
+    /// That of what takes longest to prepare first.
     fn all(&self) -> impl Iterator<Item = &String> {
         self.twin.iter().chain([&self.full])
     }
 
     fn of(&self, report: &Precondition) -> &str {
         match (&self.twin, report.twin_units) {
-            (Some(twin), 2..) => twin,
+            (Some(twin), 2..) if report.own_pace_bytes == 0 => twin,
             _ => &self.full,
         }
     }
@@ -112,7 +115,9 @@ fn find(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
 
 /// The device of a run, if it was kept when it was prepared.
 fn find_prepared(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
-    let prepared = keys.all().find_map(|key| shelf.find::<(Precondition, Time)>(key));
+    // At the pace of this run, if there is one.
+    let in_order = [&keys.full].into_iter().chain(&keys.twin);
+    let prepared = in_order.into_iter().find_map(|key| shelf.find::<(Precondition, Time)>(key));
     prepared.map(|(device, (report, ready))| (device, Kept::Prepared(report, ready)))
 }
 
@@ -145,13 +150,19 @@ impl<'a> Keeper<'a> {
     }
 
     /// Keeps a prepared device if that took long enough, or was done before in this program.
-    pub fn whole(self, device: &dyn DeviceUnderTest, report: &Precondition, ready: Time, is_repeated: bool) {
+    pub fn whole(
+        &mut self,
+        device: &dyn DeviceUnderTest,
+        (report, ready): &(Precondition, Time),
+        is_repeated: bool,
+    ) {
         let Some(device) = device.page_map() else { return };
         let key = self.keys.of(report);
         if is_repeated || self.began.elapsed() >= self.shelf.patience().worth {
-            self.shelf.note(self.shelf.keep(key, device, &(report.clone(), ready)), false);
+            self.shelf.note(self.shelf.keep(key, device, &(report.clone(), *ready)), false);
         }
         self.shelf.drop_kept(&part_of(key));
+        self.began = Instant::now();
     }
 }
 
@@ -170,14 +181,15 @@ impl Begin<'_> {
         self,
         device: &mut dyn DeviceUnderTest,
         preparation: &Preparation,
-        own: Option<&mut dyn BlockWorkload>,
+        mut own: Option<&mut dyn BlockWorkload>,
         on_progress: OnProgress<'_>,
     ) -> Result<(Precondition, Time), DriveError> {
         let Begin { kept, mut keeper, mut turn } = self;
         let settling = match kept {
             Some(Kept::Prepared(report, ready)) => {
                 // Another run may have been idle for another time.
-                return Ok((Precondition { kind: preparation.to_string(), ..report }, ready));
+                let fast = (Precondition { kind: preparation.to_string(), ..report }, ready);
+                return paced(device, fast, own, keeper, on_progress);
             }
             Some(Kept::Settling(settling)) => Some(settling),
             None => None,
@@ -185,11 +197,30 @@ impl Begin<'_> {
         let between = &mut |device: &Attached<PageMap>, settling: &Settling| {
             keeper.iter_mut().for_each(|keeper| keeper.part(device, settling));
         };
-        let mut steps = Steps { on_progress, between };
-        let (report, ready) = precondition::prepared(device, preparation, own, settling, &mut steps)?;
+        let mut steps = Steps { on_progress: &mut *on_progress, between };
+        let fast = precondition::prepared(device, preparation, reborrow(&mut own), settling, &mut steps)?;
         let earlier = turn.as_deref_mut().map_or(0, |count| std::mem::replace(count, *count + 1));
-        keeper.into_iter().for_each(|keeper| keeper.whole(device, &report, ready, earlier > 0));
+        // One that was written to at full size is kept at the pace of its run.
+        if fast.0.twin_units > 1 || !depends_on_pace(&fast.0, reborrow(&mut own)) {
+            keeper.iter_mut().for_each(|keeper| keeper.whole(device, &fast, earlier > 0));
+        }
         drop(turn);
-        Ok((report, ready))
+        paced(device, fast, own, keeper, on_progress)
     }
+}
+
+/// The device at the pace of a run; kept if that took long.
+fn paced(
+    device: &mut dyn DeviceUnderTest,
+    fast: (Precondition, Time),
+    own: Option<&mut dyn BlockWorkload>,
+    mut keeper: Option<Keeper<'_>>,
+    on_progress: OnProgress<'_>,
+) -> Result<(Precondition, Time), DriveError> {
+    let before = fast.0.own_pace_bytes;
+    let prepared = at_own_pace(device, fast, own, on_progress)?;
+    if prepared.0.own_pace_bytes > before {
+        keeper.iter_mut().for_each(|keeper| keeper.whole(device, &prepared, false));
+    }
+    Ok(prepared)
 }

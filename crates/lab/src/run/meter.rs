@@ -10,7 +10,7 @@ pub use precision::Figure;
 use super::arrivals::Arrivals;
 use super::device::Counters;
 use crate::result::{Precision, Window};
-use nvlab_units::{Histogram, PackedHistogram, Span, Time};
+use nvlab_units::{Histogram, PackedHistogram, Span, Time, Total};
 use nvlab_workload::{Access, AccessKind, Op, Request};
 use precision::Batches;
 
@@ -141,6 +141,8 @@ pub struct Meter {
     stretches: Vec<Stretch>,
     /// Of an open loop.
     pub(super) arrivals: Arrivals,
+    /// From when requests were wanted until they began.
+    pub(super) queue_wait: Total,
     /// When the first write since the last flush was wanted.
     unflushed: Option<Time>,
     /// From then to the end of the flush.
@@ -174,6 +176,7 @@ impl Meter {
             before,
             stretches: Vec::new(),
             arrivals: Arrivals::default(),
+            queue_wait: Total::default(),
             unflushed: None,
             commits: OpTotals::default(),
             goal: None,

@@ -406,14 +406,14 @@ fn finish(run: Run<'_>, device: &mut dyn Observed, meter: Meter) -> Result<RunRe
     // Work queued at the end belongs to the run: shares of busy time refer to the time until it is done.
     let idle = drive::idle_at(device, progress.now, progress.requests);
     let busy_span = idle.map_err(|source| failed(plan, source))?.since(origin);
-    let precision = meter.precision();
+    let (precision, queue_wait_s) = (meter.precision(), meter.queue_wait.seconds());
     let span = progress.now.since(origin);
     let arrivals = meter.arrivals.result(progress.requests, span.seconds());
     let commit = summary::op_result(meter.commits(), span.seconds().max(1e-12));
     let (totals, series) = meter.finish(device.counters(), progress.now);
     let mut result =
         summary::summarize(design, plan, &device.insides(busy_span), prepared, &totals, span, busy_span);
-    (result.series, result.precision) = (series, precision);
+    (result.series, result.precision, result.queue_wait_s) = (series, precision, queue_wait_s);
     (result.arrivals, result.commit) = (arrivals, commit);
     result.wall_s = clock.elapsed().as_secs_f64();
     Ok(result)

@@ -3,13 +3,16 @@
 //! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
 //! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
 //! the workload's own writes, as fast as the device takes them, until write amplification is constant (`settle`), or to the same
-//! state by way of a coarse twin (`coarse`). A workload with an end is repeated; what it never writes stays as it was filled, and a
+//! state by way of a coarse twin (`coarse`); where it depends on the pace, then at that of the run ([`at_own_pace`]). A workload with an end is repeated; what it never writes stays as it was filled, and a
 //! workload that writes nothing leaves the device filled.
 //! After each of them the device is left idle until a cache that it empties in idle time is empty.
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
-use super::settle::{DEPTH, Settles, Settling, Steps, Unmeasured, sequential_fill, settle, unmeasured};
+use super::settle::{
+    DEPTH, Pace, Settles, Settling, Steps, Unmeasured, WINDOW_MAX, sequential_fill, settle, settle_from,
+    unmeasured,
+};
 use super::{OnProgress, coarse};
 use crate::result::{PassResult, Precondition};
 use nvlab_units::{Rng, Span, Time};
@@ -25,6 +28,9 @@ use std::sync::Arc;
 
 /// Whose writes bring a device to its steady state.
 const OWN: &str = "the workload's own writes";
+
+/// Share of the host's writes that a write buffer may absorb before the pace matters: write amplification does not change by more.
+const ABSORBED_MAX: f64 = 0.01;
 
 /// A workload that needs more transactions than this to fill a batch with stores counts as one without stores.
 const BARREN_MAX: u32 = 10_000;
@@ -166,7 +172,55 @@ pub fn precondition(
     workload: Option<&mut dyn BlockWorkload>,
     on_progress: OnProgress<'_>,
 ) -> Result<(Precondition, Time), DriveError> {
-    prepared(device, preparation, workload, None, &mut Steps { on_progress, between: &mut |_, _| {} })
+    let (mut workload, mut steps) = (workload, Steps { on_progress, between: &mut |_, _| {} });
+    let fast = prepared(device, preparation, reborrow(&mut workload), None, &mut steps)?;
+    at_own_pace(device, fast, workload, steps.on_progress)
+}
+
+/// The same workload for a while.
+pub(super) fn reborrow<'a>(
+    workload: &'a mut Option<&mut dyn BlockWorkload>,
+) -> Option<&'a mut dyn BlockWorkload> {
+    match workload {
+        Some(workload) => Some(&mut **workload),
+        None => None,
+    }
+}
+
+/// True if the write amplification of a device that was written to as fast as it takes it may be another one at the pace of a
+/// workload: its write buffer, always full, absorbs more overwrites, and its cache is never folded in idle time. Streams of several
+/// keep their pace anyway unless a twin was written to.
+pub(super) fn depends_on_pace(report: &Precondition, workload: Option<&mut dyn BlockWorkload>) -> bool {
+    let Some(workload) = workload.filter(|_| report.converged && report.own_pace_bytes == 0) else {
+        return false;
+    };
+    let is_alone = workload.tenants().is_none_or(|tenants| tenants.len() == 1);
+    let is_known = workload.pacing() != Pacing::Program && (report.twin_units > 1 || is_alone);
+    let did = report.last_window.as_ref().filter(|_| report.writes.is_some() && is_known);
+    did.is_some_and(|did| did.absorbed > ABSORBED_MAX || did.fold > 0.0)
+}
+
+/// Has a workload run at its own pace on a device that is steady when it is written to as fast as it takes it, until it is steady
+/// again; returns how the device was prepared in all, and when it is idle.
+pub(super) fn at_own_pace(
+    device: &mut dyn DeviceUnderTest,
+    (report, ready): (Precondition, Time),
+    mut workload: Option<&mut dyn BlockWorkload>,
+    on_progress: OnProgress<'_>,
+) -> Result<(Precondition, Time), DriveError> {
+    if !depends_on_pace(&report, reborrow(&mut workload)) {
+        return Ok((report, ready));
+    }
+    let Some(workload) = workload else { return Ok((report, ready)) };
+    let (kind, earlier) = (report.kind.clone(), report.clone());
+    let mut settling = Settling::new(Progress { now: ready, ..Progress::default() }, report);
+    // One that leaves a device idle for long may as well leave it idle for less.
+    let units = (device.capacity_bytes() / device.unit_bytes() as u64).max(1);
+    let pace = Pace::Own { apart_max: Span::from_ps(WINDOW_MAX.ps() / units) };
+    settle_from(device, workload, &mut settling, pace, &mut Steps { on_progress, between: &mut |_, _| {} })?;
+    let own_pace_bytes = settling.report.host_bytes - earlier.host_bytes;
+    settling.report = Precondition { kind, own_pace_bytes, ..settling.report };
+    rested(device, settling)
 }
 
 /// The same with a device that may be kept on its way, and that goes on from where it was `kept`.
@@ -185,6 +239,14 @@ pub(super) fn prepared(
         Some(kept) => resumed(device, workload, kept, steps)?,
         None => begun(device, preparation, workload, steps)?,
     };
+    let mut settling = settling;
+    settling.report.writes =
+        (settling.report.host_bytes > settling.report.fill_bytes).then(|| OWN.to_string());
+    rested(device, settling)
+}
+
+/// The measured run begins on an idle device, rested like the drives in benchmarks: its cache is folded.
+fn rested(device: &mut dyn DeviceUnderTest, settling: Settling) -> Result<(Precondition, Time), DriveError> {
     let now = settling.done.now;
     let flushed = device.flush(now).map_err(|source| DriveError::Failed {
         number: 0,
@@ -194,9 +256,7 @@ pub(super) fn prepared(
         at: now,
         source,
     })?;
-    // The measured run begins on an idle device, rested like the drives in benchmarks: its cache is folded.
-    let Settling { mut report, done, .. } = settling;
-    report.writes = (report.host_bytes > report.fill_bytes).then(|| OWN.to_string());
+    let Settling { report, done, .. } = settling;
     let idle = idle_at(device, flushed.end, done.requests)?;
     let rested = device.rest(idle).map_err(|source| DriveError::Unfinished { at: idle, source })?;
     let report = Precondition { rested_s: rested.since(idle).seconds(), ..report };

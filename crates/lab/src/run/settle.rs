@@ -25,7 +25,7 @@ use super::{OnProgress, tenants};
 use crate::result::Precondition;
 use nvlab_access::Attached;
 use nvlab_controller::PageMap;
-use nvlab_units::Span;
+use nvlab_units::{Span, Time};
 use nvlab_workload::block::Draws;
 use nvlab_workload::block::repeated::PassWrites;
 use nvlab_workload::block::together::Tenant;
@@ -43,6 +43,13 @@ const ROUNDS_MAX: u64 = 4096;
 /// A workload that draws this many requests without a write counts as one that writes nothing.
 const BARREN_MAX: u64 = 1 << 20;
 const AGREE: f64 = 0.01;
+/// Simulated time that a window at the pace of a workload may take.
+pub(super) const WINDOW_MAX: Span = Span::from_ms(2 * 86_400_000);
+/// Units of a window, at least, as a power of two.
+const UNITS_MIN_SHIFT: u32 = 16;
+/// A window at the pace of a workload ends when so many times its bytes were read and written: one that writes less of what it does
+/// would take too long.
+const READS_MAX: u64 = 10;
 /// Share of a capacity of the first window after a twin, as a power of one half.
 const FIRST_AFTER_TWIN: u64 = 3;
 /// Erases of the mean block before windows count.
@@ -191,7 +198,7 @@ pub(super) fn sequential_fill(unit_bytes: u32, first: u64, then: Range<u64>) -> 
 pub(super) fn unmeasured(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
-    at: nvlab_units::Time,
+    at: Time,
     limit: &Limit,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Progress, DriveError> {
@@ -205,24 +212,52 @@ pub(super) fn unmeasured(
     }
 }
 
-/// The writes of a workload as fast as the device takes them: reads leave nothing on it.
+/// When the writes of a preparation are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As fast as the device takes them, without the reads, which leave nothing on it.
+    Fast,
+    /// As in the run: with the reads, at the same depth or rate. No two requests are further apart than this.
+    Own { apart_max: Span },
+}
+
+/// The writes of a workload.
 struct Writes<'a> {
     workload: &'a mut dyn BlockWorkload,
+    pace: Pace,
     /// Requests drawn, the reads among them.
     drawn: u64,
     /// Trims among them.
     trims: u64,
+    /// Of an open workload, when the last request begins, in its own time and in that of the preparation.
+    last: Option<(Time, Time)>,
 }
 
 impl<'a> Writes<'a> {
-    fn new(workload: &'a mut dyn BlockWorkload) -> Writes<'a> {
-        Writes { workload, drawn: 0, trims: 0 }
+    fn new(workload: &'a mut dyn BlockWorkload, pace: Pace) -> Writes<'a> {
+        Writes { workload, pace, drawn: 0, trims: 0, last: None }
+    }
+
+    /// Has the first request begin at once, and none much later than the one before.
+    fn shift(&mut self, requests: &mut [Request], apart_max: Span) {
+        for request in requests {
+            let at = match self.last {
+                Some((own, begun)) => begun + request.at.since(own).min(apart_max),
+                None => Time::ZERO,
+            };
+            self.last = Some((request.at, at));
+            request.at = at;
+        }
     }
 }
 
 impl Workload for Writes<'_> {
     fn pacing(&self) -> Pacing {
-        Pacing::Closed { depth: DEPTH }
+        match (self.pace, self.workload.pacing()) {
+            // When the program would issue its requests is not known here.
+            (Pace::Fast, _) | (_, Pacing::Program) => Pacing::Closed { depth: DEPTH },
+            (Pace::Own { .. }, pacing) => pacing,
+        }
     }
     fn threads(&self) -> u32 {
         self.workload.threads()
@@ -253,7 +288,12 @@ impl BlockWorkload for Writes<'_> {
                 0 => break,
                 count => self.drawn += count as u64,
             }
-            batch.retain(before, |request| request.op != Op::Read);
+            if self.pace == Pace::Fast {
+                batch.retain(before, |request| request.op != Op::Read);
+            }
+        }
+        if let Pace::Own { apart_max } = self.pace {
+            self.shift(&mut batch.requests_mut()[before..], apart_max);
         }
         let drawn = &batch.requests()[before..];
         self.trims += drawn.iter().filter(|request| request.op == Op::Trim).count() as u64;
@@ -295,13 +335,26 @@ impl BlockWorkload for Writes<'_> {
     }
 }
 
+/// True if streams are driven each at its own pace: one of several always is, since what they write in proportion depends on it.
+fn keeps_pace(workload: &mut dyn BlockWorkload, pace: Pace) -> bool {
+    workload.tenants().is_some_and(|tenants| tenants.len() > 1 || pace != Pace::Fast)
+}
+
+/// The only stream of a workload, without its rate and its pauses; the workload if it is not made of streams.
+fn sole(workload: &mut dyn BlockWorkload) -> &mut dyn BlockWorkload {
+    match workload.tenants().is_some() {
+        true => &mut *workload.tenants().expect("it has some")[0].workload,
+        false => workload,
+    }
+}
+
 /// Drives a device with the writes of a workload until so many bytes are written: of one that is repeated as many whole passes as it
 /// takes, so that each window has seen the same.
 fn write(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
-    (bytes, limit): (u64, &Limit),
+    (bytes, limit, pace): (u64, &Limit, Pace),
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Progress, DriveError> {
     let mut done = Progress { now: settling.done.now, ..Progress::default() };
@@ -311,10 +364,10 @@ fn write(
         let limit = if is_repeated { &Limit::NONE } else { limit };
         let earlier = done;
         let go_on_in_pass = &mut |pass: &Progress| go_on(&earlier.and(pass));
-        let pass = if workload.tenants().is_some() {
+        let pass = if keeps_pace(workload, pace) {
             unmeasured(device, workload, done.now, limit, go_on_in_pass)?
         } else {
-            let mut writes = Writes::new(workload);
+            let mut writes = Writes::new(sole(workload), pace);
             let pass = unmeasured(device, &mut writes, done.now, limit, go_on_in_pass)?;
             settling.report.has_trims |= writes.trims > 0;
             settling.drawn += if is_repeated { 0 } else { writes.drawn };
@@ -341,7 +394,7 @@ fn window(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
-    (window, limit): (u64, &Limit),
+    (window, limit, pace): (u64, &Limit, Pace),
     steps: &mut Steps<'_>,
 ) -> Result<Option<f64>, DriveError> {
     let before = device.counters();
@@ -353,7 +406,7 @@ fn window(
     let share = |progress: &Progress| (rounds + progress.written_bytes as f64 / window as f64) / expected;
     let on_progress = &mut *steps.on_progress;
     let go_on = &mut |progress: &Progress| on_progress(&text, share(progress).min(0.99));
-    let progress = write(device, workload, settling, (window, limit), go_on)?;
+    let progress = write(device, workload, settling, (window, limit, pace), go_on)?;
     (settling.done.now, settling.done.requests) = (progress.now, settling.done.requests + progress.requests);
     if progress.written_bytes == 0 {
         return Ok(None);
@@ -384,6 +437,15 @@ pub(super) enum Settles {
     Twin,
 }
 
+/// So many bytes of a window, or more: within a pass over all addresses write amplification rises and falls, so windows are whole
+/// passes.
+fn whole_passes(workload: &dyn BlockWorkload, bytes: u64) -> u64 {
+    match workload.pass_bytes() {
+        Some(pass @ 1..) => bytes.div_ceil(pass) * pass,
+        _ => bytes,
+    }
+}
+
 /// The means of the earlier and the later half of windows, at least so many each, and whether they agree.
 fn halves(windows: &[f64], least: usize) -> ([f64; 2], bool) {
     let (earlier, later) = windows.split_at(windows.len() / 2);
@@ -402,19 +464,13 @@ pub(super) fn settle(
 ) -> Result<(), DriveError> {
     let capacity = device.capacity_bytes();
     let unit = device.unit_bytes() as u64;
-    // A window must hold enough blocks for its mean to be steady: half a capacity, at least 64 Ki units.
-    let bytes = (capacity / 2).max(unit << 16);
-    // Within a pass over all addresses write amplification rises and falls: windows are whole passes.
-    let bytes = match workload.pass_bytes() {
-        Some(pass @ 1..) => bytes.div_ceil(pass) * pass,
-        _ => bytes,
-    };
-    // Streams keep their pace, reads included: one that writes less than a tenth of what it does would take too long.
-    let limit = Limit { written_bytes: bytes, bytes: bytes.saturating_mul(10), ..Limit::NONE };
+    // A window must hold enough blocks for its mean to be steady: half a capacity.
+    let bytes = whole_passes(workload, (capacity / 2).max(unit << UNITS_MIN_SHIFT));
+    let limit = Limit { written_bytes: bytes, bytes: bytes.saturating_mul(READS_MAX), ..Limit::NONE };
     let blocks = device.blocks() as u64;
     let filled = *settling.erases_before.get_or_insert(device.counters().erases);
     while settling.windows.len() < WINDOWS_MAX as usize && settling.rounds < ROUNDS_MAX {
-        let Some(found) = window(device, workload, settling, (bytes, &limit), steps)? else {
+        let Some(found) = window(device, workload, settling, (bytes, &limit, Pace::Fast), steps)? else {
             settling.report.converged = settling.rounds == 0;
             break;
         };
@@ -442,7 +498,7 @@ pub(super) fn settle(
             settling.report.last_windows = [if settling.rounds > 1 { before } else { found }, found];
         }
         // How far each of several tenants is could not be told by the number of requests drawn.
-        if workload.tenants().is_none() {
+        if !keeps_pace(workload, Pace::Fast) {
             between(device, settling, steps);
         }
     }
@@ -455,24 +511,32 @@ fn moved(device: &dyn DeviceUnderTest) -> u64 {
     causes.clean + causes.merge + causes.fold + causes.transfer + causes.wear
 }
 
-/// Writes to a device that came from its twin until a window agrees with the one before, the first with the write
-/// amplification of the twin, which `settling` begins with. The first is short: at its end a device as amplified as 4 has
-/// programmed half of its blocks, and a state that is not steady shows at once, before the device has come closer to it.
+/// Writes to a device that is steady but for one thing until a window agrees with the one before, the first with the write
+/// amplification that `settling` begins with: to one that came from its twin, or that is now written to at another pace. The first
+/// is short: at its end a device as amplified as 4 has programmed half of its blocks, and a state that is not steady shows at once,
+/// before the device has come closer to it.
 pub(super) fn settle_from(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
+    pace: Pace,
     steps: &mut Steps<'_>,
 ) -> Result<(), DriveError> {
+    let (capacity, unit) = (device.capacity_bytes(), device.unit_bytes() as u64);
     while settling.rounds < WINDOWS_MAX {
         let shorter = FIRST_AFTER_TWIN.saturating_sub(settling.rounds).max(1);
-        let bytes = device.capacity_bytes() >> shorter;
-        let limit = Limit { written_bytes: bytes, ..Limit::NONE };
-        let Some(found) = window(device, workload, settling, (bytes, &limit), steps)? else { break };
+        let bytes = whole_passes(workload, (capacity >> shorter).max(unit << UNITS_MIN_SHIFT));
+        let limit = Limit {
+            written_bytes: bytes,
+            bytes: bytes.saturating_mul(READS_MAX),
+            time: WINDOW_MAX,
+            ..Limit::NONE
+        };
+        let Some(found) = window(device, workload, settling, (bytes, &limit, pace), steps)? else { break };
         settling.report.last_windows = [settling.report.last_windows[1], found];
         let [a, b] = settling.report.last_windows;
-        if (a - b).abs() <= AGREE * b {
-            settling.report.converged = true;
+        settling.report.converged = (a - b).abs() <= AGREE * b;
+        if settling.report.converged {
             break;
         }
         between(device, settling, steps);
@@ -483,7 +547,6 @@ pub(super) fn settle_from(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nvlab_units::Time;
 
     #[test]
     fn the_rounds_expected_do_not_jump() {

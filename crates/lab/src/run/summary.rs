@@ -78,6 +78,7 @@ pub fn summarize(
         transfers: insides.transfers,
         arrivals: None,
         unwritten_read_share: insides.unwritten_read_units as f64 / insides.read_units.max(1) as f64,
+        queue_wait_s: 0.0,
         buffer_wait_s: insides.buffer_wait.seconds(),
         merge_wait_s: insides.merge_wait.seconds(),
         memory: insides.memory,

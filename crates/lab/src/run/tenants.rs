@@ -257,6 +257,9 @@ pub(super) fn drive(
             start_ready(&mut lanes, origin, measured);
         }
         uncounted += 1;
+        if let Some(meter) = &mut meter {
+            meter.queue_wait += begin - wanted;
+        }
         if let Some(meter) = &mut meter
             && uncounted == BATCH
         {

@@ -2,6 +2,7 @@
 
 use crate::engine::Done;
 use crate::report::metric::{Metric, metrics};
+use crate::report::stats::own_interval;
 use crate::result::RunResult;
 
 /// The metrics of a run. A whole result, with its windows and histograms, takes a hundred times as much memory.
@@ -16,8 +17,12 @@ pub struct Figures {
     pub(super) results_version: u32,
     /// The device set the pace.
     pub(super) closed_loop: bool,
+    /// How the device was prepared.
+    pub(super) prepared: String,
     /// In the order of the table of metrics.
     pub(super) values: Vec<Option<f64>>,
+    /// Of each, half of its 95 % interval: 0 if it is no matter of chance, infinite if the run is too short to say.
+    pub(super) intervals: Vec<f64>,
 }
 
 impl Figures {
@@ -29,13 +34,21 @@ impl Figures {
             nvlab: run.nvlab.clone(),
             results_version: run.results_version,
             closed_loop: run.closed_loop,
+            prepared: run.precondition.line(run.design.capacity_bytes),
             values: metrics().iter().map(|metric| metric.of(run)).collect(),
+            intervals: metrics().iter().map(|metric| own_interval(metric, run).unwrap_or(0.0)).collect(),
         }
     }
 
     /// The value of a metric; `None` if the run has none.
     pub(super) fn get(&self, metric: &Metric) -> Option<f64> {
-        self.values[metrics().iter().position(|known| known.name == metric.name)?]
+        self.known(metric).map(|(value, _)| value)
+    }
+
+    /// The same with half of its 95 % interval.
+    pub(super) fn known(&self, metric: &Metric) -> Option<(f64, f64)> {
+        let at = metrics().iter().position(|known| known.name == metric.name)?;
+        Some((self.values[at]?, self.intervals[at]))
     }
 }
 

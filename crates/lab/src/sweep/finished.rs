@@ -5,6 +5,7 @@ use super::page;
 use super::scale::Scale;
 use super::shown::Shown;
 use super::space::Point;
+use super::table::within;
 use super::{Figures, Outcome, Sweep};
 use crate::columns_out::table_of;
 use crate::report::metric::metrics;
@@ -106,7 +107,10 @@ fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Re
     let values = scales.iter().map(of).collect::<Result<Vec<&dyn Array>, _>>()?;
     let found: Vec<Option<&dyn Array>> =
         metrics().iter().map(|metric| column(table, &metric.column()).ok()).collect();
-    let (runs, errors) = (column(table, "run")?, column(table, "error")?);
+    let intervals: Vec<Option<&dyn Array>> =
+        metrics().iter().map(|metric| column(table, &within(metric)?).ok()).collect();
+    let (prepared, runs, errors) =
+        (column(table, "prepared")?, column(table, "run")?, column(table, "error")?);
     let is_at = |point: &Point, row: usize| {
         keys.iter().zip(&scales).zip(&values).all(|((key, scale), column)| {
             let value = sweep.space.value_at(point, key).unwrap_or_default();
@@ -124,18 +128,36 @@ fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Re
         let point = point.ok_or_else(|| format!("row {} is no point of its sweep", row + 1))?;
         let result = match text(errors, row) {
             Some(why) => Err(why.to_string()),
-            None => Ok(Figures {
-                key: text(runs, row).unwrap_or_default().to_string(),
-                reused: true,
-                nvlab: description.nvlab.clone(),
-                results_version: description.results_version,
-                closed_loop: description.closed_loop,
-                values: found.iter().map(|column| number((*column)?, row)).collect(),
-            }),
+            None => Ok(figures(description, (&found, &intervals), row, [prepared, runs])),
         };
         outcomes.push(Outcome { point, result });
     }
     Ok(outcomes)
+}
+
+/// The figures in a row.
+fn figures(
+    description: &Description,
+    (found, intervals): (&[Option<&dyn Array>], &[Option<&dyn Array>]),
+    row: usize,
+    [prepared, runs]: [&dyn Array; 2],
+) -> Figures {
+    let values: Vec<Option<f64>> = found.iter().map(|column| number((*column)?, row)).collect();
+    let interval = |(column, value): (&Option<&dyn Array>, &Option<f64>)| {
+        let within = column.and_then(|column| number(column, row)).unwrap_or(0.0);
+        // Of a value of 0 nothing is relative.
+        if within == 0.0 { 0.0 } else { within * value.unwrap_or(0.0).abs() }
+    };
+    Figures {
+        key: text(runs, row).unwrap_or_default().to_string(),
+        reused: true,
+        nvlab: description.nvlab.clone(),
+        results_version: description.results_version,
+        closed_loop: description.closed_loop,
+        prepared: text(prepared, row).unwrap_or_default().to_string(),
+        intervals: intervals.iter().zip(&values).map(interval).collect(),
+        values,
+    }
 }
 
 fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {

@@ -12,7 +12,8 @@ pub struct Group<'a> {
     pub values: Vec<(&'a str, &'a str)>,
     /// The runs that have a result.
     pub runs: Vec<&'a Figures>,
-    /// No other group under the same workload, or on the same volume, is as good in all objectives and better in one.
+    /// No other group under the same workload, or on the same volume, is as good in all objectives and better in one by more than
+    /// chance.
     pub front: bool,
 }
 
@@ -22,10 +23,16 @@ impl Group<'_> {
         Some(self.estimate(metric)?.mean)
     }
 
-    /// The mean of a metric with its 95 % interval.
+    /// The mean of a metric with its 95 % interval: the wider of that of its runs and that which each run knows of itself.
     pub(super) fn estimate(&self, metric: &Metric) -> Option<Estimate> {
-        let values = self.runs.iter().map(|run| run.get(metric)).collect::<Option<Vec<f64>>>()?;
-        Estimate::of(&values)
+        let known = self.runs.iter().map(|run| run.known(metric)).collect::<Option<Vec<(f64, f64)>>>()?;
+        let (values, own): (Vec<f64>, Vec<f64>) = known.into_iter().unzip();
+        Estimate::of_known(&values, &own)
+    }
+
+    /// The same for people, as `2.97 ± 0.02`.
+    pub fn shown(&self, metric: &Metric) -> Option<String> {
+        self.estimate(metric).map(|estimate| estimate.shown(metric.unit))
     }
 
     /// The value on an axis.
@@ -80,7 +87,7 @@ pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome], asked: &[Metric]) -
         groups[place].runs.extend(outcome.result.as_ref().ok());
     }
     let objectives = Objectives::of(&groups, asked);
-    let costs: Vec<Option<Vec<f64>>> = groups.iter().map(|group| costs(group, &objectives)).collect();
+    let costs: Vec<Option<Vec<Estimate>>> = groups.iter().map(|group| costs(group, &objectives)).collect();
     let asked_of = |group: &Group<'a>| [WORKLOAD, VOLUME].map(|axis| group.value(axis).map(str::to_string));
     let mut rivals: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, group) in groups.iter().enumerate() {
@@ -97,15 +104,19 @@ pub fn groups<'a>(sweep: &'a Sweep, outcomes: &'a [Outcome], asked: &[Metric]) -
 }
 
 /// The objectives as costs: less is better.
-fn costs(group: &Group<'_>, objectives: &Objectives) -> Option<Vec<f64>> {
-    let cost = |metric: &Metric| {
-        let value = group.mean(metric)?;
-        Some(if metric.better == Better::More { -value } else { value })
-    };
-    objectives.0.iter().map(cost).collect()
+fn costs(group: &Group<'_>, objectives: &Objectives) -> Option<Vec<Estimate>> {
+    objectives.0.iter().map(|metric| cost(group, metric)).collect()
 }
 
-/// True if `a` is nowhere worse than `b` and somewhere better.
-pub(super) fn beats(a: &[f64], b: &[f64]) -> bool {
-    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
+/// A metric as a cost.
+pub(super) fn cost(group: &Group<'_>, metric: &Metric) -> Option<Estimate> {
+    let estimate = group.estimate(metric)?;
+    let sign = if metric.better == Better::More { -1.0 } else { 1.0 };
+    Some(Estimate { mean: sign * estimate.mean, ..estimate })
+}
+
+/// True if `a` is nowhere worse than `b` and somewhere better, there by more than chance.
+pub(super) fn beats(a: &[Estimate], b: &[Estimate]) -> bool {
+    let is_better = |(a, b): (&Estimate, &Estimate)| a.mean < b.mean && !a.overlaps(b);
+    a.iter().zip(b).all(|(a, b)| a.mean <= b.mean) && a.iter().zip(b).any(is_better)
 }

@@ -1,11 +1,12 @@
 //! A sweep as a page: its table, curves along its axes, and its objectives against each other.
 
 use super::fleet::{self, by_volume, quantile};
-use super::front::{Group, Objectives, beats, groups};
+use super::front::{Group, Objectives, beats, cost, groups};
 use super::space::{Axis as VariedAxis, number_of};
 use super::{Outcome, Shown, Sweep, WORKLOAD};
 use crate::report::metric::{Better, Metric};
 use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
+use crate::report::stats::Estimate;
 
 /// A plot with more lines than this is unreadable: another axis divides it into several plots.
 const LINES_MAX: usize = 7;
@@ -24,7 +25,7 @@ pub fn page(sweep: &Sweep, outcomes: &[Outcome], shown: &Shown) -> String {
     page.lead(&(lead(sweep, outcomes) + &caveat));
     let about = format!(
         "Each row is the mean over its seeds. A star marks the front: nothing else under the same workload is as good in {} \
-         and better in one of them.",
+         and better in one of them by more than chance.",
         escape(&titles(&objectives))
     );
     if sweep.is_fleet() {
@@ -76,10 +77,7 @@ fn table(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
     for group in groups {
         let values = axes.iter().map(|axis| escape(group.value(&axis.name).unwrap_or_default()));
         let front = if group.front { "★" } else { "" }.to_string();
-        let shown = |metric: &Metric| {
-            let value = group.mean(metric);
-            value.map_or("–".to_string(), |value| escape(&metric.unit.shown(value).to_string()))
-        };
+        let shown = |metric: &Metric| group.shown(metric).map_or("–".to_string(), |text| escape(&text));
         table.row(&values.chain([front]).chain(metrics.iter().map(shown)).collect::<Vec<_>>());
     }
     table.html()
@@ -243,15 +241,14 @@ fn scatters(sweep: &Sweep, groups: &[Group<'_>], objectives: &Objectives) -> Str
 }
 
 fn scatter(sweep: &Sweep, groups: &[&Group<'_>], title: &str, x: &Metric, y: &Metric) -> String {
-    let places: Vec<(&&Group<'_>, [f64; 2])> =
-        groups.iter().filter_map(|group| Some((group, [group.mean(x)?, group.mean(y)?]))).collect();
+    let place = |group: &&Group<'_>| Some([group.mean(x)?, group.mean(y)?]);
+    let costs: Vec<(&&Group<'_>, [Estimate; 2])> =
+        groups.iter().filter_map(|group| Some((group, [cost(group, x)?, cost(group, y)?]))).collect();
     let less = [x, y].map(|metric| metric.better == Better::Less);
-    let cost = |place: &[f64; 2]| -> [f64; 2] {
-        std::array::from_fn(|i| if less[i] { place[i] } else { -place[i] })
-    };
-    let dots = places.iter().map(|(group, place)| {
-        let front = !places.iter().any(|(_, other)| beats(&cost(other), &cost(place)));
-        Dot::new(&group.label(sweep), place[0], place[1]).front(front)
+    let dots = costs.iter().filter_map(|(group, own)| {
+        let [across, up] = place(group)?;
+        let front = !costs.iter().any(|(_, other)| beats(other, own));
+        Some(Dot::new(&group.label(sweep), across, up).front(front))
     });
     let axis = |metric: &Metric| {
         let unit = metric.unit;

@@ -1,16 +1,19 @@
 //! The results of a sweep as one table: a row for each point, a column for each key that was varied, for each metric, for the
-//! key of the run and for the reason if there is no result.
+//! key of the run, for how its device was prepared and for the reason if there is no result.
 //!
 //! A key is a column of numbers in a base unit if all of its values are such: 7 % is 0.07, and `ftl.unit_bytes` 4096.
-//! Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is missing.
+//! Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is missing. Beside a
+//! metric that a run knows only so exactly is a column `METRIC.within`: half of its 95 % interval over its value, 0 if it is no matter
+//! of chance, infinite (in JSON null) if the run is too short to say. `prepared` says how the device was prepared.
 //! The columns do not depend on the results. As Arrow and Parquet it also says of which sweep it is ([`super::finished`]).
 
 use super::description::{Description, KEY};
 use super::scale::Scale;
-use super::{Outcome, Shown, Sweep};
+use super::{Figures, Outcome, Shown, Sweep};
 use crate::columns_out::parquet_of;
 use crate::report::compare::csv_row;
 use crate::report::metric::{Metric, metrics};
+use crate::run::Figure;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use serde_json::{Map, Value};
@@ -33,8 +36,29 @@ pub struct SweepTable {
 struct Row {
     values: Vec<String>,
     metrics: Vec<Option<f64>>,
+    prepared: Option<String>,
     run: Option<String>,
     error: Option<String>,
+}
+
+/// The name of the column that says how exactly a metric is known; `None`: runs do not tell.
+pub(super) fn within(metric: &Metric) -> Option<String> {
+    Figure::of_metric(&metric.name).map(|_| format!("{}.within", metric.name))
+}
+
+/// The columns of a metric.
+fn names(metric: &Metric) -> impl Iterator<Item = String> {
+    [metric.column()].into_iter().chain(within(metric))
+}
+
+/// What is in them.
+fn cells(metric: &Metric, run: Option<&Figures>) -> impl Iterator<Item = Option<f64>> {
+    let (value, interval) = run.and_then(|run| run.known(metric)).unzip();
+    let relative = value.zip(interval).map(|(value, interval)| match interval {
+        0.0 => 0.0,
+        interval => interval / value.abs(),
+    });
+    [value].into_iter().chain(within(metric).map(|_| relative))
 }
 
 impl SweepTable {
@@ -46,7 +70,8 @@ impl SweepTable {
             let value = |key: &String| sweep.space.value_at(&outcome.point, key).unwrap_or_default();
             Row {
                 values: keys.iter().map(value).collect(),
-                metrics: metrics.iter().map(|metric| run?.get(metric)).collect(),
+                metrics: metrics.iter().flat_map(|metric| cells(metric, run)).collect(),
+                prepared: run.map(|run| run.prepared.clone()),
                 run: run.map(|run| run.key.clone()),
                 error: outcome.result.as_ref().err().cloned(),
             }
@@ -59,8 +84,8 @@ impl SweepTable {
     }
 
     fn names(&self) -> Vec<String> {
-        let metrics = self.metrics.iter().map(Metric::column);
-        let last = ["run", "error"].map(str::to_string);
+        let metrics = self.metrics.iter().flat_map(names);
+        let last = ["prepared", "run", "error"].map(str::to_string);
         self.keys.iter().map(|key| key.column.clone()).chain(metrics).chain(last).collect()
     }
 
@@ -69,7 +94,7 @@ impl SweepTable {
         let row = |row: &Row| {
             let metrics =
                 row.metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string()));
-            let last = [&row.run, &row.error].map(|text| text.clone().unwrap_or_default());
+            let last = [&row.prepared, &row.run, &row.error].map(|text| text.clone().unwrap_or_default());
             let values = self.keys.iter().zip(&row.values).map(|(key, value)| {
                 key.number(value).map_or_else(|| value.clone(), |number| number.to_string())
             });
@@ -84,7 +109,7 @@ impl SweepTable {
         let row = |row: &Row| {
             let metrics = row.metrics.iter().map(|value| value.map_or(Value::Null, Value::from));
             let values = self.keys.iter().zip(&row.values).map(|(key, value)| key.value(value));
-            let cells = values.chain(metrics).chain([text(&row.run), text(&row.error)]);
+            let cells = values.chain(metrics).chain([&row.prepared, &row.run, &row.error].map(text));
             Value::Object(self.names().into_iter().zip(cells).collect::<Map<_, _>>())
         };
         let rows: Vec<Value> = self.rows.iter().map(row).collect();
@@ -111,9 +136,10 @@ impl SweepTable {
                 false => texts(&|row| Some(row.values[at].clone())),
             });
         }
-        for at in 0..self.metrics.len() {
+        for at in 0..self.metrics.iter().flat_map(names).count() {
             columns.push(numbers(&|row| row.metrics[at]));
         }
+        columns.push(texts(&|row| row.prepared.clone()));
         columns.push(texts(&|row| row.run.clone()));
         columns.push(texts(&|row| row.error.clone()));
         let field = |(name, array): (String, &ArrayRef)| -> Field {

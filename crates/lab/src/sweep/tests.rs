@@ -227,11 +227,17 @@ fn lifetimes_without_cleaning_are_told_where_they_are_shown() {
 #[test]
 fn the_front_is_what_no_other_beats() {
     use super::front::beats;
+    use crate::report::stats::Estimate;
+    let beat = |a: [f64; 2], b: [f64; 2], interval| {
+        let costs = |means: [f64; 2]| means.map(|mean| Estimate { mean, interval, count: 3 });
+        beats(&costs(a), &costs(b))
+    };
     assert!(
-        beats(&[1.0, 2.0], &[1.0, 3.0])
-            && !beats(&[1.0, 2.0], &[1.0, 2.0])
-            && !beats(&[1.0, 4.0], &[2.0, 3.0])
+        beat([1.0, 2.0], [1.0, 3.0], 0.0)
+            && !beat([1.0, 2.0], [1.0, 2.0], 0.0)
+            && !beat([1.0, 4.0], [2.0, 3.0], 0.0)
     );
+    assert!(beat([1.0, 2.0], [1.0, 3.0], 0.4) && !beat([1.0, 2.0], [1.0, 3.0], 0.6), "it may be chance");
     let sweep = sweep(FILE);
     let mut outcomes = outcomes(&sweep);
     // One point is cheaper, lives longer and is faster than all others on its workload.

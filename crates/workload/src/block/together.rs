@@ -168,6 +168,10 @@ impl BlockWorkload for Together {
 
     /// Those of all streams, if none of them waits for others or pauses.
     fn draws(&self) -> Option<Vec<Draws>> {
+        // Of one alone it does not matter how often it writes.
+        if let [tenant] = &self.tenants[..] {
+            return tenant.workload.draws();
+        }
         let is_plain = |tenant: &Tenant| {
             tenant.after.is_empty() && tenant.delay == Span::ZERO && tenant.issue == Issue::default()
         };
@@ -176,6 +180,13 @@ impl BlockWorkload for Together {
         }
         let draws = self.tenants.iter().map(|tenant| tenant.workload.draws());
         draws.collect::<Option<Vec<_>>>().map(|draws| draws.into_iter().flatten().collect())
+    }
+
+    fn pass_bytes(&self) -> Option<u64> {
+        match &self.tenants[..] {
+            [tenant] => tenant.workload.pass_bytes(),
+            _ => None,
+        }
     }
 
     fn tenants(&mut self) -> Option<&mut [Tenant]> {

@@ -143,6 +143,7 @@ impl Tour<'_, Box<dyn AnyDevice>> {
         let end = drive::serve(&mut **self.device(), begin, request, workload)
             .map_err(|why| DriveError::failed(number, 0, request, begin, why))?;
         self.meter.served(request, wanted, end);
+        self.meter.queue_wait += begin.since(wanted);
         self.totals[request.op as usize].count_one(request.bytes, end.since(wanted));
         self.progress = Progress { now: begin, ..self.progress.after(std::slice::from_ref(request)) };
         Ok(end)

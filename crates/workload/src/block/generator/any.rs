@@ -43,9 +43,10 @@ macro_rules! each {
 }
 
 impl AnyGenerator {
-    /// Takes its end away: it goes on as if it was asked for again and again; with `at_once`, at no rate of its own.
-    pub fn go_on(&mut self, at_once: bool) {
-        each!(self, generator => generator.go_on(at_once));
+    /// Takes its end away: it goes on as if it was asked for again and again. If it `restarts`, even at the end of simulated time: its
+    /// requests then come as if at the beginning.
+    pub fn go_on(&mut self, restarts: bool) {
+        each!(self, generator => generator.go_on(restarts));
     }
 
     /// True if it ends before it has been everywhere in its region, and would begin again at the beginning of that.

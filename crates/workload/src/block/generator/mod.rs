@@ -247,9 +247,9 @@ impl<A: Addresses> Generator<A> {
 }
 
 impl<A> Generator<A> {
-    fn go_on(&mut self, at_once: bool) {
+    fn go_on(&mut self, restarts: bool) {
         (self.remaining, self.is_endless, self.time_limit, self.flush_at_end) = (u64::MAX, true, None, false);
-        self.arrivals.go_on(at_once);
+        self.arrivals.go_on(restarts);
     }
 
     /// A limit of time is taken for none: what is written until then depends on the device.
