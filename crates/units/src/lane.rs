@@ -66,7 +66,7 @@ struct Promise {
 pub struct Lane {
     /// The background is accounted for up to here.
     now: Time,
-    /// Foreground work occupies the lane until here.
+    /// No access begins before this: foreground work, or background work that is accounted for, occupies the lane until here.
     free_at: Time,
     /// Promised background work occupies it until here: later than promised by what is owed.
     owed_until: Time,
@@ -116,12 +116,14 @@ impl Lane {
         let mut time = self.now.max(self.suspended_until);
         while let Some(Batch { end, not_before, .. }) = self.next_batch() {
             time = time.max(not_before);
+            if time >= at {
+                break;
+            }
             let step = at.since(time).ps().min(end - self.done);
             self.done += step;
             time += Span::from_ps(step);
-            if self.done < end {
-                break;
-            }
+            // An access that comes out of order finds this time used.
+            self.free_at = self.free_at.max(time);
         }
     }
 
@@ -188,6 +190,11 @@ impl Lane {
         interruption: &Interruption,
     ) -> Served {
         self.advance(at);
+        if self.owed_until <= self.now {
+            self.free_at = self.free_at.max(self.owed_until);
+        }
+        // Out of order it arrives after what the lane has done: it cannot suspend that.
+        let at = at.max(self.free_at.min(self.now));
         let mut start = at.max(ready).max(self.free_at);
         if at < self.owed_until {
             return self.overlapping_promised(at, start, span, interruption);
@@ -758,6 +765,48 @@ mod tests {
             assert!(end.ps() >= work.ps(), "round {round}: {work} of work fitted into {end}");
             let most = now + work + Span::from_us(2 + 5) * accesses;
             assert!(end <= most, "round {round}: {work} of work and {accesses} accesses until {end}");
+        }
+    }
+
+    /// Calls that step back in time find no time that background work has used: all that was queued and served by the end of
+    /// a mixture fits into the time until the lane is free. An access of one of the planes takes its share of the lane.
+    #[test]
+    fn calls_out_of_order_use_no_time_twice() {
+        const PLANES: u64 = 4;
+        for seed in 0..20_000 {
+            let mut rng = crate::Rng::new(seed);
+            let (mut lane, mut now, mut work) = (Lane::new(), Time::ZERO, Span::ZERO);
+            let mut planes = [Time::ZERO; PLANES as usize];
+            let interruption = if seed % 2 == 0 { Interruption::Wait } else { SUSPEND };
+            for _ in 0..1 + rng.below(30) {
+                now += Span::from_ns(rng.below(6_000));
+                let at = now.before(Span::from_ns(rng.below(10_000)));
+                let span = Span::from_ns((rng.below(9_000) + 1) * PLANES);
+                match rng.below(6) {
+                    0 => {
+                        let ready = planes.into_iter().fold(at, Time::max);
+                        planes = [lane.foreground_from(at, ready, span, &interruption).end; PLANES as usize];
+                        work += span;
+                    }
+                    1 => {
+                        let plane = &mut planes[rng.below(PLANES) as usize];
+                        *plane = lane.overlapping(at, *plane, span, &interruption).end;
+                        work += span / PLANES;
+                    }
+                    2 | 3 => {
+                        lane.background(at, span, 1);
+                        work += span;
+                    }
+                    4 => {
+                        lane.finish(lane.last(), at);
+                    }
+                    _ => {
+                        lane.progress(at);
+                    }
+                }
+            }
+            let end = planes.into_iter().fold(lane.idle_at(now).max(lane.free_at()), Time::max);
+            assert!(end.ps() >= work.ps(), "seed {seed}: {work} of work fitted into {end}");
         }
     }
 }

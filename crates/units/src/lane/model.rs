@@ -8,6 +8,8 @@
 //!    and makes it stand still until the resume wait is over; the latency is not spent if it stands still already. Or it
 //!    waits until the operation is done, and the lane stands still from then until the access ends.
 //! 4. Accesses that suspend nothing wait for all that was told.
+//! 5. An access that arrives before the call before it (as long as nothing is under way that was told) arrives after all that was
+//!    done until then.
 //!
 //! Told operations follow each other without a gap, and if suspensions are limited then all operations are of one length:
 //! what else a lane does with those is an approximation.
@@ -36,6 +38,8 @@ impl Operation {
 struct Model {
     now: u64,
     free_at: u64,
+    /// When an operation was last worked on.
+    worked_until: u64,
     operations: Vec<Operation>,
     /// When it stands still: from, until.
     still: Vec<(u64, u64)>,
@@ -53,6 +57,7 @@ impl Model {
         while self.now < to {
             if let Some(operation) = self.worked_on(self.now) {
                 self.operations[operation].done += 1;
+                self.worked_until = self.now + 1;
             }
             self.now += 1;
         }
@@ -73,6 +78,7 @@ impl Model {
 
     fn access(&mut self, at: u64, ready: u64, span: u64, interruption: &Interruption) -> (u64, u64) {
         self.run(at);
+        let at = at.max(self.free_at.max(self.worked_until).min(self.now));
         let mut start = at.max(ready).max(self.free_at);
         let first = self.operations.iter().position(|operation| !operation.is_done());
         let under_way = first.filter(|&first| {
@@ -153,8 +159,8 @@ impl Model {
 /// What is asked of a lane, so many picoseconds after the call before.
 #[derive(Clone, Debug)]
 enum Call {
-    /// An access of one plane or of the whole die, ready so much later.
-    Access { whole: bool, ready: u64, span: u64 },
+    /// An access of one plane or of the whole die, so much earlier and ready so much later.
+    Access { whole: bool, earlier: u64, ready: u64, span: u64 },
     /// Operations that may begin so much later.
     Background { later: u64, length: u64, count: u32 },
     /// The end of an operation, as a share of all, is asked for.
@@ -166,8 +172,8 @@ enum Call {
 fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     let after = prop_oneof![Just(0u64), 0u64..12, 0u64..60];
     let call = prop_oneof![
-        4 => (any::<bool>(), prop_oneof![Just(0u64), 0u64..9], 1u64..9)
-            .prop_map(|(whole, ready, span)| Call::Access { whole, ready, span }),
+        4 => (any::<bool>(), prop_oneof![2 => Just(0u64), 1 => 0u64..40], prop_oneof![Just(0u64), 0u64..9], 1u64..9)
+            .prop_map(|(whole, earlier, ready, span)| Call::Access { whole, earlier, ready, span }),
         3 => (prop_oneof![3 => Just(0u64), 1 => 0u64..25], 1u64..20, 1u32..4)
             .prop_map(|(later, length, count)| Call::Background { later, length, count }),
         2 => (0usize..1000).prop_map(|nth| Call::Finish { nth }),
@@ -195,7 +201,13 @@ fn compare(interruption: &Interruption, calls: &[(u64, Call)]) -> Result<(), Tes
         let at = model.now + after;
         model.run(at);
         match *call {
-            Call::Access { whole, ready, span } => {
+            Call::Access { whole, earlier, ready, span } => {
+                let earlier = if model.last_told().is_none() { earlier.min(at) } else { 0 };
+                if earlier > 0 {
+                    // Up to now, as the model.
+                    lane.progress(time(at));
+                }
+                let at = at - earlier;
                 let (t, ready, long) = (time(at), time(at + ready), Span::from_ps(span));
                 let (start, end) = model.access(at, ready.ps(), span, interruption);
                 let served = if whole {
