@@ -5,6 +5,7 @@
 //! 1. A block's erase count never decreases, except that a power cut undoes an erase that had not begun.
 //! 2. A bad block stays bad.
 
+use super::channel::Channel;
 use super::config::{FlashConfig, SlcMode};
 use super::planes::{Planes, Sense};
 use super::retry::Retries;
@@ -103,7 +104,7 @@ pub struct Cells {
     rng: Rng,
     dies: Vec<Die>,
     planes: Planes,
-    channels: Vec<Bus>,
+    channels: Vec<Channel>,
     /// Begins of programs, where not all dies may program at the same time ([`super::FlashTiming::programs`]).
     staggered: Bus,
     retries: Option<Retries>,
@@ -151,7 +152,7 @@ impl Cells {
                 .collect(),
             planes: Planes::new(config.timing.reads, geometry.dies()),
             retries: faults.bit_errors.map(Retries::new),
-            channels: vec![Bus::new(); geometry.channels as usize],
+            channels: vec![Channel::default(); geometry.channels as usize],
             staggered: Bus::new(),
             config,
         }
@@ -351,19 +352,25 @@ impl Cells {
     }
 
     /// Background reads of cells on one die (relocation): `reads[i]` reads of page `i` of a word line,
-    /// fetching `units` units in total. They cross the channel unless the part has copy-back; relocation yields
-    /// the channel to the host, so its transfers are counted but delay nothing.
+    /// fetching `units` units in total. Unless the part has copy-back they cross the channel, where they yield to the host;
+    /// while it is busy with more than the die can read meanwhile, the reads wait.
     pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
+        let mut start = at;
+        if !self.config.timing.copy_back {
+            self.stats.transfer_time.add_many(self.unit_transfer, units as u64);
+            let spans = reads.iter().zip(&self.sense).map(|(&count, &sense)| sense * count as u64);
+            let sensing = spans.fold(Span::ZERO, |sum, span| sum + span);
+            let transfer = self.unit_transfer * units as u64;
+            let moved = self.channel(die).relocate(at, transfer);
+            start = at.max(moved.start.before(sensing));
+        }
         for (level, &count) in reads.iter().enumerate().filter(|(_, count)| **count > 0) {
             let sense = self.sense[level];
             self.slc_done.reads += if level as u32 == SLC_LEVEL { count as u64 } else { 0 };
-            self.die(die).background(at, sense, count);
+            self.die(die).background(start, sense, count);
             self.stats.reads += count as u64;
             self.stats.read_time.add_many(sense, count as u64);
             self.stats.read_busy.add_many(sense, count as u64);
-        }
-        if !self.config.timing.copy_back {
-            self.stats.transfer_time.add_many(self.unit_transfer, units as u64);
         }
     }
 
@@ -374,8 +381,12 @@ impl Cells {
         let is_sent = host || !self.config.timing.copy_back;
         self.pages_sent += if is_sent { count as u64 } else { 0 };
         let loading = if is_sent { self.loading } else { Span::ZERO };
-        let start = if host { self.send(at, die, self.page_transfer, count).before(loading) } else { at };
         let each = loading + self.config.timing.program;
+        let start = match (host, is_sent) {
+            (true, _) => self.send(at, die, self.page_transfer, count).before(loading),
+            (false, true) => self.send_relocated(at, die, (self.page_transfer, loading, each), count),
+            (false, false) => at,
+        };
         let start = self.stagger(at, start, each, count);
         self.die(die).background(start, each, count)
     }
@@ -393,16 +404,46 @@ impl Cells {
         let loading = if is_sent { self.slc_loading } else { Span::ZERO };
         let each = loading + mode.program;
         self.stats.program_time.add_many(each, count as u64);
-        let start = if host { self.send(at, die, transfer, count).before(loading) } else { at };
+        let start = match (host, is_sent) {
+            (true, _) => self.send(at, die, transfer, count).before(loading),
+            (false, true) => self.send_relocated(at, die, (transfer, loading, each), count),
+            (false, false) => at,
+        };
         let start = self.stagger(at, start, each, count);
         self.die(die).background(start, each, count)
+    }
+
+    /// The channel of a die.
+    #[inline(always)]
+    fn channel(&mut self, die: u32) -> &mut Channel {
+        &mut self.channels[self.dies[die as usize].channel as usize]
     }
 
     /// Sends pages over the channel of a die; returns when they have arrived.
     #[inline]
     fn send(&mut self, at: Time, die: u32, page: Span, count: u32) -> Time {
-        let channel = self.dies[die as usize].channel;
-        self.channels[channel as usize].book(at, at, page * count as u64).end
+        self.channel(die).book(at, at, page * count as u64).end
+    }
+
+    /// Sends relocated pages over the channel of a die as they are programmed, each of which takes `each`; returns when the
+    /// first program may begin, so that neither it nor the last one does before its page has arrived but for its `loading`.
+    fn send_relocated(
+        &mut self,
+        at: Time,
+        die: u32,
+        (page, loading, each): (Span, Span, Span),
+        count: u32,
+    ) -> Time {
+        let moved = self.channel(die).relocate(at, page * count as u64);
+        let first = (moved.start + page).before(loading);
+        let last = moved.end.before(loading + each * count.saturating_sub(1) as u64);
+        at.max(first).max(last)
+    }
+
+    /// When a die has done everything queued and its relocated data has crossed the channel, and what reads took of both ([`Lane::idle_at`]).
+    pub(super) fn idle_at(&mut self, die: u32, at: Time) -> Time {
+        let channel = self.channel(die).relocated_until();
+        self.die(die).idle_at(at).max(channel)
     }
 
     /// When `count` programs that last `each`, one after the other, may begin if they could at `start`.
@@ -438,7 +479,7 @@ impl Cells {
             die.lane.advance(at);
         }
         self.planes.reset();
-        self.channels.fill_with(Bus::new);
+        self.channels.fill_with(Channel::default);
         self.staggered = Bus::new();
     }
 

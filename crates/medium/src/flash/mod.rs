@@ -8,6 +8,7 @@
 //! suspends them where the part allows it. See decision 0001 and [`nvlab_units::Lane`].
 
 pub mod cells;
+mod channel;
 pub mod config;
 mod modes;
 pub mod nand;

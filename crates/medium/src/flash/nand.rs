@@ -493,9 +493,10 @@ impl<S: Store> Nand<S> {
         self.cells.die(die).finish(ticket, at)
     }
 
-    /// When a die has done everything queued, and what reads took of it ([`nvlab_units::Lane::idle_at`]).
+    /// When a die has done everything queued and its relocated data has crossed the channel, and what reads took of both
+    /// ([`nvlab_units::Lane::idle_at`]).
     pub fn idle_at(&mut self, die: u32, at: Time) -> Time {
-        self.cells.die(die).idle_at(at)
+        self.cells.idle_at(die, at)
     }
 
     /// The ticket of everything queued on a die so far.

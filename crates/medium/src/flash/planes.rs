@@ -8,8 +8,9 @@
 //! Layout of a page of the array: plane by plane, then page by page of the word line, so that consecutive units lie in
 //! the same page of all planes, which one command can sense. With one plane the pages of a word line alternate.
 
+use super::channel::Channel;
 use super::config::{FlashTiming, PlaneReads, Registers};
-use nvlab_units::{Bus, Interruption, Lane, Served, Span, Time};
+use nvlab_units::{Interruption, Lane, Served, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// The page of a word line and the planes that one read of the cells senses.
@@ -112,7 +113,7 @@ impl Planes {
         &mut self,
         at: Time,
         (number, die): (u32, &mut Lane),
-        channel: &mut Bus,
+        channel: &mut Channel,
         sense: &Sense,
         (span, transfer): (Span, Span),
         interruption: &Interruption,

@@ -1,5 +1,6 @@
 //! NAND arrays: the order of programs, blocks in SLC mode, and what a power cut leaves of an erase.
 
+mod channel;
 #[path = "../kept/mod.rs"]
 mod kept;
 mod planes;
