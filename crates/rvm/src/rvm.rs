@@ -35,7 +35,8 @@ impl Rvm {
         self.recovery
     }
 
-    /// Maps `range` of a segment, in bytes; it begins at a multiple of 4096. Takes time only as its pages are used.
+    /// Maps `range` of a segment, in bytes; it begins at a multiple of 4096. Takes time only as its pages are used, unless
+    /// another region had a part of it and committed changes that are still in the log only: then the log is truncated first.
     pub fn map(&self, segment: &str, range: Range<u64>) -> Result<Region> {
         Ok(Region::new(self.core.clone(), self.core.map(segment, range)?))
     }
@@ -85,7 +86,7 @@ impl Rvm {
     }
 
     /// Forgets memory that was mapped by [`Rvm::map_raw`]; another region may take its place in the segment. Its bytes stay
-    /// where they are as long as somebody holds it.
+    /// where they are as long as somebody holds it, but a transaction that has ranges in it cannot be committed any more.
     pub fn unmap_raw(&self, memory: &Memory) {
         self.core.unmap(memory);
     }

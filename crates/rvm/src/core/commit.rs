@@ -67,6 +67,9 @@ impl Core {
         state.check()?;
         if !transaction.ranges().is_empty() {
             state = self.make_room(state, transaction)?;
+            if let Some(memory) = transaction.memories().iter().find(|memory| memory.is_unmapped()) {
+                return Err(unmapped(memory));
+            }
             self.name_segments(&mut state, transaction);
             // SAFETY: as the caller promises.
             unsafe { self.encode(&mut state, transaction) };
@@ -155,8 +158,9 @@ impl Core {
     fn name_segments(&self, state: &mut State, transaction: &RawTransaction) {
         for memory in transaction.memories() {
             let (place, barrier) = state.next_place();
+            let at = state.tail();
             let segment = &mut state.segments[memory.segment as usize];
-            segment.is_logged = true;
+            segment.logged_at = Some(at);
             if !std::mem::replace(&mut segment.is_named, true) {
                 let bytes = segment_name(&mut state.spool, place, barrier, memory.segment, &segment.name);
                 state.statistics.name_bytes += bytes as u64;
@@ -224,6 +228,15 @@ impl Core {
         }
         encoder
     }
+}
+
+#[cold]
+fn unmapped(memory: &Memory) -> Error {
+    let range = memory.range();
+    Error::Invalid(format!(
+        "{range:?} of {} is not mapped any more, so no transaction can change it",
+        memory.name
+    ))
 }
 
 /// # Safety

@@ -23,6 +23,8 @@ pub struct Memory {
     own: Vec<AtomicU64>,
     /// All of them are.
     is_own: AtomicBool,
+    /// No region has it any more; set with the state locked.
+    is_unmapped: AtomicBool,
     /// Whether it is in debug mode.
     debug: bool,
     /// Transactions that have ranges in it; counted in debug mode only.
@@ -53,8 +55,9 @@ impl Memory {
         }
         let committed = Mutex::new(if debug { mapping.as_slice().to_vec() } else { Vec::new() });
         let (own, active) = (own_pages(mapping.len()), AtomicU32::new(0));
-        let (name, offset, is_own) = (name.into(), range.start, AtomicBool::new(false));
-        Ok(Memory { mapping, segment, name, offset, own, is_own, debug, active, committed })
+        let (name, offset) = (name.into(), range.start);
+        let [is_own, is_unmapped] = [false, false].map(AtomicBool::new);
+        Ok(Memory { mapping, segment, name, offset, own, is_own, is_unmapped, debug, active, committed })
     }
 
     /// Moves it to an address at a page boundary, in place of whatever is mapped there.
@@ -64,6 +67,17 @@ impl Memory {
     pub(crate) unsafe fn move_to(&mut self, address: *mut u8) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.mapping.move_to(address) }.map_err(Error::io("map", &self.name))
+    }
+
+    /// Whether its range of the segment may be another's by now: commits to it are refused.
+    #[inline]
+    pub(super) fn is_unmapped(&self) -> bool {
+        self.is_unmapped.load(Ordering::Relaxed)
+    }
+
+    /// The caller holds the state.
+    pub(super) fn set_unmapped(&self) {
+        self.is_unmapped.store(true, Ordering::Relaxed);
     }
 
     /// Its length in bytes.

@@ -3,7 +3,7 @@
 use super::changes::Changes;
 use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
-use super::state::{Core, Segment, State};
+use super::state::{Core, Segment, State, overlap};
 use super::statistics::Statistics;
 use super::view::View;
 use super::write_through::WriteThrough;
@@ -13,7 +13,7 @@ use crate::{Error, Log, Result, Segments, Store};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What opening a log found and did.
@@ -126,11 +126,8 @@ impl Core {
         }
         let mut state = self.state();
         state.check()?;
-        let known = state.segments.iter().any(|segment| segment.name == name && segment.is_logged);
-        if known {
-            state = self.truncate(state)?;
-        }
         let index = self.use_segment(&mut state, name)?;
+        state = self.wait_until_applied(state, index, &range)?;
         let segment = &mut state.segments[index];
         let has = segment.store.len().map_err(Error::io("measure", &name))?;
         if range.end > has {
@@ -141,6 +138,21 @@ impl Core {
         let memory = Memory::map(index as u32, name, segment.store.as_ref(), range.clone(), debug)?;
         segment.mapped.push(range);
         Ok(memory)
+    }
+
+    /// Returns when the segment has whatever regions that had a part of `range` committed: a new region reads it from there.
+    /// That is when the head has moved behind the records; a truncation under way may have applied some of them or none.
+    fn wait_until_applied<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        segment: usize,
+        range: &Range<u64>,
+    ) -> Result<MutexGuard<'a, State>> {
+        while state.segments[segment].is_behind(range, state.status.head) {
+            state = if state.is_truncating { self.wait_for_space(state) } else { self.truncate(state)? };
+            state.check()?;
+        }
+        Ok(state)
     }
 
     /// Bytes of a segment.
@@ -159,8 +171,8 @@ impl Core {
         let store: Arc<dyn Store> = Arc::from(self.segments.open(name)?);
         state.map_through(state.segments.len(), name, store.as_ref())?;
         state.names_bytes += name.len() as u64 + 24;
-        let (name, mapped) = (name.to_string(), Vec::new());
-        state.segments.push(Segment { name, store, is_named: false, is_logged: false, mapped });
+        let (name, mapped, given_up) = (name.to_string(), Vec::new(), Vec::new());
+        state.segments.push(Segment { name, store, is_named: false, logged_at: None, mapped, given_up });
         Ok(state.segments.len() - 1)
     }
 
@@ -173,6 +185,7 @@ impl Core {
         }
         let mut state = self.state();
         state.check()?;
+        state = self.wait_until_applied(state, memory.segment as usize, &(old.end..new.end))?;
         let segment = &mut state.segments[memory.segment as usize];
         segment.mapped.retain(|mapped| *mapped != old);
         let (name, store) = (segment.name.clone(), segment.store.clone());
@@ -198,8 +211,10 @@ impl Core {
 
     /// Forgets a region.
     pub(crate) fn unmap(&self, memory: &Memory) {
-        let segment = &mut self.state().segments[memory.segment as usize];
-        segment.mapped.retain(|mapped| *mapped != memory.range());
+        let mut state = self.state();
+        memory.set_unmapped();
+        let head = state.status.head;
+        state.segments[memory.segment as usize].give_up(memory.range(), head);
     }
 
     /// Makes every commit so far durable.
@@ -230,8 +245,7 @@ impl Core {
 }
 
 fn check_overlap(segment: &Segment, range: &Range<u64>) -> Result<()> {
-    let overlaps = |mapped: &&Range<u64>| mapped.start < range.end && range.start < mapped.end;
-    match segment.mapped.iter().find(overlaps) {
+    match segment.mapped.iter().find(|mapped| overlap(mapped, range)) {
         Some(mapped) => Err(Error::Invalid(format!(
             "{mapped:?} of {} is mapped already, so {range:?} cannot be",
             segment.name

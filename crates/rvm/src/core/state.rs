@@ -51,10 +51,36 @@ pub(super) struct Segment {
     pub store: Arc<dyn Store>,
     /// A record after the head (of the next epoch) names it.
     pub is_named: bool,
-    /// A record after the head changes it.
-    pub is_logged: bool,
+    /// The last record that changes it begins here or earlier. Not before the head: it is yet to be applied.
+    pub logged_at: Option<u64>,
     /// Ranges that are mapped.
     pub mapped: Vec<Range<u64>>,
+    /// Ranges that were, and no record after the position changes them: what their regions committed is yet to be applied.
+    pub given_up: Vec<(Range<u64>, u64)>,
+}
+
+impl Segment {
+    /// Whether a record after the head changes it.
+    pub fn is_logged(&self, head: u64) -> bool {
+        self.logged_at.is_some_and(|at| at >= head)
+    }
+
+    /// A region has this range no more.
+    pub fn give_up(&mut self, range: Range<u64>, head: u64) {
+        self.mapped.retain(|mapped| *mapped != range);
+        self.given_up.retain(|(_, at)| *at >= head);
+        self.given_up.extend(self.logged_at.filter(|at| *at >= head).map(|at| (range, at)));
+    }
+
+    /// Whether regions that had a part of `range` have committed what the segment itself may not have yet.
+    pub fn is_behind(&self, range: &Range<u64>, head: u64) -> bool {
+        self.given_up.iter().any(|(given_up, at)| *at >= head && overlap(given_up, range))
+    }
+}
+
+/// Whether two ranges have a byte in common.
+pub(super) fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
 }
 
 /// The state of the log in memory. `head <= forced <= spool_start <= tail`.

@@ -21,11 +21,10 @@ impl Core {
             return Ok(state);
         }
         state.is_truncating = true;
-        let changed = state.segments.iter().filter(|segment| segment.is_logged);
+        let head = state.status.head;
+        let changed = state.segments.iter().filter(|segment| segment.is_logged(head));
         let changed: Vec<_> = changed.map(|segment| (segment.name.clone(), segment.store.clone())).collect();
-        for segment in &mut state.segments {
-            (segment.is_named, segment.is_logged) = (false, false);
-        }
+        state.segments.iter_mut().for_each(|segment| segment.is_named = false);
         let result = self.force_to(state, end).and_then(|mut state| {
             state.store_through();
             let is_stored = state.write_through.is_some();

@@ -1,0 +1,102 @@
+//! Regions that are mapped, dropped, grown and mapped again while the log is truncated in the background: their memory holds
+//! what was committed, at every step, and so do the segments in the end.
+
+mod model;
+mod slow;
+
+use model::{Model, PAGE, check, fresh, run};
+use nvlab_rvm::log::file::FileLog;
+use nvlab_rvm::log::status;
+use nvlab_rvm::store::SegmentFolder;
+use nvlab_rvm::{Flush, Options, Restore, Rvm, Truncation};
+use slow::Slow;
+use std::path::Path;
+use std::time::Duration;
+
+const LOG: usize = status::BYTES as usize + 8192;
+
+fn options(seed: u64) -> Options {
+    let truncation = match seed % 4 {
+        0 => Truncation::WhenFull,
+        share => Truncation::Background { at_percent: share as u8 * 20 },
+    };
+    Options { truncation, diff: seed % 2 == 1, spool_bytes_max: 600, ..Options::default() }
+}
+
+#[test]
+fn memory_holds_what_was_committed_at_every_step() {
+    for seed in 0..60 {
+        let (disk, mut model) = (fresh(LOG), Model::new());
+        run(&disk, &mut model, seed, 250, options(seed)).unwrap();
+        check(&disk.copy(), &model, options(seed), &format!("seed {seed}"));
+    }
+}
+
+/// Opens a log of 8 KiB with one segment of 16 pages.
+fn open(folder: &Path, at_percent: u8) -> Rvm {
+    let (log, segments) = (FileLog::create(&folder.join("log"), 8192).unwrap(), SegmentFolder::new(folder));
+    segments.create("data", 16 * PAGE as u64).unwrap();
+    let options = Options { truncation: Truncation::Background { at_percent }, ..Options::default() };
+    Rvm::open(log, Slow(segments), options).unwrap()
+}
+
+/// The last commit of each round makes the background thread truncate: a name of 20 B and 15 records of 76 B are more than 14 %.
+#[test]
+fn a_region_mapped_again_has_what_was_committed() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let rvm = open(folder.path(), 14);
+    let mut model = vec![0; 16 * PAGE];
+    let mut stale = 0;
+    for round in 0..250 {
+        let mut region = rvm.map("data", 0..16 * PAGE as u64).unwrap();
+        stale += usize::from(region[..] != model);
+        for commit in 0..15 {
+            let at = (round * 15 + commit) * 977 % (15 * PAGE);
+            let mut transaction = region.begin();
+            transaction.set_range(at..at + 60).unwrap().fill(1 + (round + commit) as u8 % 200);
+            model[at..at + 60].fill(1 + (round + commit) as u8 % 200);
+            transaction.commit().unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(round as u64 % 4 * 40));
+    }
+    assert_eq!(stale, 0);
+}
+
+/// A region grows over a part that another one has changed and given up.
+#[test]
+fn a_region_that_grows_has_what_was_committed() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let rvm = open(folder.path(), 10);
+    let mut stale = 0;
+    for round in 1..=100 {
+        let mut first = rvm.map("data", 0..PAGE as u64).unwrap();
+        let mut second = rvm.map("data", PAGE as u64..2 * PAGE as u64).unwrap();
+        let mut transaction = second.begin();
+        transaction.set_range(0..900).unwrap().fill(round);
+        transaction.commit().unwrap();
+        drop(second);
+        first.grow(2 * PAGE as u64).unwrap();
+        stale += usize::from(first[PAGE..PAGE + 900] != [round; 900]);
+    }
+    assert_eq!(stale, 0);
+}
+
+/// Memory that was given up cannot be committed: whoever has mapped the bytes since would not see them.
+#[test]
+fn memory_that_is_unmapped_takes_no_commit() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let rvm = open(folder.path(), 10);
+    let memory = rvm.map_raw("data", 0..PAGE as u64).unwrap();
+    let mut transaction = rvm.begin_raw(Restore::Yes);
+    // SAFETY: one thread uses the memory.
+    unsafe {
+        transaction.set_range(&memory, 0..8).unwrap();
+        memory.slice_mut(0..8).fill(9);
+        rvm.unmap_raw(&memory);
+        let region = rvm.map("data", 0..PAGE as u64).unwrap();
+        let error = rvm.commit_raw(&mut transaction, Flush::Yes).unwrap_err();
+        assert!(error.to_string().contains("is not mapped any more"), "{error}");
+        rvm.abort_raw(&mut transaction).unwrap();
+        assert_eq!((region[0], memory.slice(0..8)[0]), (0, 0));
+    }
+}
