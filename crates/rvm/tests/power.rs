@@ -239,6 +239,33 @@ fn every_cut_of_the_recovery_after_a_kill() {
     assert!(cuts > 1000, "only {cuts} cuts");
 }
 
+/// A write or sync fails once, which marks what it should have written clean; the program ends, and the next one reads it from
+/// the cache and recovers. The power fails at every operation of that.
+#[test]
+fn every_cut_of_the_recovery_after_an_error() {
+    let mut cuts = 0;
+    for seed in 0..6 {
+        let options = options(seed);
+        for fault in 1..=operations(seed, 14) {
+            let (disk, mut model) = (fresh(), Model::new());
+            disk.plan(Some((fault, Failure::Eio)), fault);
+            let _ = run(&disk, &mut model, seed, 14, options);
+            for cut in 1.. {
+                let disk = disk.copy();
+                disk.plan(Some((cut, Failure::Power)), cut * 31);
+                let _ = open(&disk, options);
+                if disk.operations() < cut {
+                    break;
+                }
+                let what = format!("seed {seed}, error at operation {fault}, cut at {cut} of the recovery");
+                check(&disk.restart(), &model, options, &what);
+                cuts += 1;
+            }
+        }
+    }
+    assert!(cuts > 2000, "only {cuts} cuts");
+}
+
 /// A record that survived although the one before it did not must not come back behind a later record that happens to end
 /// where it begins: recovery begins a new generation.
 #[test]

@@ -29,8 +29,8 @@ pub struct Recovery {
     pub segments: u32,
 }
 
-/// Applies what is in the log to the segments and empties it. The log is read twice: if any of it is damaged, nothing has
-/// been changed.
+/// Applies what is in the log to the segments and empties it. The log is read first as a whole: if any of it is damaged, nothing
+/// has been changed. It is written again before anything is applied: no segment has a part of a record that is on no disk.
 fn recover(log: &mut Mutex<Box<dyn Log>>, view: Option<&View>, segments: &dyn Segments) -> Result<Recovery> {
     let mut recovery = Recovery::default();
     let mut names = BTreeMap::new();
@@ -43,6 +43,7 @@ fn recover(log: &mut Mutex<Box<dyn Log>>, view: Option<&View>, segments: &dyn Se
         Ok(())
     })?;
     recovery.log_bytes = tail - head;
+    exclusive(log).rewrite(tail)?;
     let mut changes = Changes::default();
     let (name, offset) = (exclusive(log).name(), exclusive(log).offset(head));
     let mut find = |number: u32| {
@@ -169,6 +170,8 @@ impl Core {
             return Ok(index);
         }
         let store: Arc<dyn Store> = Arc::from(self.segments.open(name)?);
+        // A program that was killed may have lengthened it: the log must not change what a power failure takes away again.
+        store.sync().map_err(Error::io("sync", &name))?;
         state.map_through(state.segments.len(), name, store.as_ref())?;
         state.names_bytes += name.len() as u64 + 24;
         let (name, mapped, given_up) = (name.to_string(), Vec::new(), Vec::new());
@@ -191,8 +194,9 @@ impl Core {
         let (name, store) = (segment.name.clone(), segment.store.clone());
         let grown = check_overlap(segment, &new).and_then(|()| {
             if store.len().map_err(Error::io("measure", &name))? < new.end {
-                let longer = store.set_len(new.end).and_then(|()| store.sync());
-                longer.map_err(Error::io("lengthen", &name))?;
+                store.set_len(new.end).map_err(Error::io("lengthen", &name))?;
+                // What it should have written may be what a truncation under way has just stored.
+                store.sync().map_err(Error::io("sync", &name)).map_err(|error| state.fail(error))?;
                 state.map_through(memory.segment as usize, &name, store.as_ref())?;
             }
             memory.grow(store.as_ref(), bytes)

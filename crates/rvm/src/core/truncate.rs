@@ -55,8 +55,15 @@ impl Core {
         let windows = Windows::new(&self.log, self.view.as_ref());
         changes.apply(windows, end, &mut |number| Ok(self.segment(number)))?;
         let bytes = changes.finish()?;
-        self.log().truncate(end)?;
+        self.move_head(end)?;
         Ok(bytes)
+    }
+
+    /// After the segments have been synced, unless somebody else's sync of one failed meanwhile: that may have been the one that
+    /// should have written these changes.
+    fn move_head(&self, end: u64) -> Result<()> {
+        self.state().check()?;
+        self.log().truncate(end)
     }
 
     /// Of an epoch whose changes have been stored to the segments.
@@ -64,7 +71,7 @@ impl Core {
         for (name, store) in changed {
             store.sync().map_err(Error::io("sync", name))?;
         }
-        self.log().truncate(end)?;
+        self.move_head(end)?;
         Ok(0)
     }
 

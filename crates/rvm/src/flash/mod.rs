@@ -56,7 +56,7 @@ pub enum Erased {
     WornOut,
 }
 
-/// A flash device. Calls return when the device has done the operation, and what is done is durable. A power failure during a
+/// A flash device. Calls return when the device has done the operation, and what is done or can be read is durable. A power failure during a
 /// program leaves any bits to be cleared cleared or not; one during an erase leaves anything in the block.
 pub trait Flash: Debug + Send {
     /// Its name in messages.

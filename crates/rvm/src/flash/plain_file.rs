@@ -1,7 +1,8 @@
 //! A plain file laid out as flash: for real use on file systems and for tests of what runs on flash.
 //!
 //! The byte at an offset of the device is the byte at that offset of the file. Programs and erases are durable when they
-//! return: each ends with fdatasync. A power failure during one leaves any part of it, which the contract of [`Flash`] allows:
+//! return: each ends with fdatasync. Opening writes the whole file once more: after a sync that failed or never came, the page
+//! cache may show what the disk does not have, and mark it clean. A power failure during one leaves any part of it, which the contract of [`Flash`] allows:
 //! the bytes around it do not change.
 
 use super::{Erased, Flash, Shape, check_clears};
@@ -51,7 +52,7 @@ impl PlainFile {
     /// Opens a file whose erase blocks have so many bytes.
     pub fn open(path: &Path, block_bytes: u64) -> Result<PlainFile> {
         check_block_bytes(block_bytes)?;
-        PlainFile::lock(path, &mut nvlab_os::file::private(), "open", |file| {
+        let device = PlainFile::lock(path, &mut nvlab_os::file::private(), "open", |file| {
             let bytes = file.metadata().map_err(Error::io("measure", &path.display()))?.len();
             match u32::try_from(bytes / block_bytes) {
                 Ok(blocks) if bytes % block_bytes == 0 && blocks > 0 => Ok(Shape { block_bytes, blocks }),
@@ -60,7 +61,21 @@ impl PlainFile {
                     Err(Error::Format { what: path.display().to_string(), offset: bytes, why })
                 }
             }
-        })
+        })?;
+        device.rewrite().map_err(Error::io("write", &path.display()))?;
+        Ok(device)
+    }
+
+    /// Writes what can be read.
+    fn rewrite(&self) -> io::Result<()> {
+        let end = self.shape.bytes();
+        let mut chunk = vec![0; CHUNK_BYTES.min(end) as usize];
+        for offset in (0..end).step_by(CHUNK_BYTES as usize) {
+            let bytes = &mut chunk[..CHUNK_BYTES.min(end - offset) as usize];
+            self.file.read_exact_at(bytes, offset)?;
+            self.file.write_all_at(bytes, offset)?;
+        }
+        self.file.sync_data()
     }
 
     fn lock(

@@ -178,6 +178,12 @@ impl Log for BatteryRam {
         Ok(())
     }
 
+    /// What is in such memory is durable, but the status is written through the file.
+    fn rewrite(&mut self, _tail: u64) -> Result<()> {
+        self.status.rewrite(&self.store, &self.name)?;
+        self.store.sync().map_err(Error::io("force", &self.name))
+    }
+
     fn force(&mut self) -> Result<()> {
         publish();
         count(&self.counts.fences, 1);

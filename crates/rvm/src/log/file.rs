@@ -13,8 +13,11 @@ use crate::flash::by_block;
 use crate::store::{DIRECT_SECTOR_BYTES, DirectStore, FileStore};
 use crate::{Error, Result, Store};
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) const KIND: [u8; 4] = *b"file";
+/// Written again at a time when it is recovered.
+pub(super) const REWRITE_BYTES: usize = 1 << 20;
 /// The smallest log.
 const CAPACITY_MIN: u64 = 4096;
 
@@ -24,6 +27,7 @@ pub struct FileLog {
     store: Box<dyn Store>,
     name: String,
     status: StatusPair,
+    failed: Option<Arc<Error>>,
 }
 
 impl FileLog {
@@ -53,7 +57,7 @@ impl FileLog {
     pub fn create_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
         let bytes = store.len().map_err(Error::io("measure", &name))?;
         let status = begin(store.as_ref(), &name, bytes)?;
-        Ok(FileLog { store, name, status })
+        Ok(FileLog { store, name, status, failed: None })
     }
 
     /// Opens the log on a store.
@@ -69,13 +73,31 @@ impl FileLog {
             let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
             return Err(Error::Format { what: name, offset: bytes, why });
         }
-        // What a killed process left in caches is read, and its records applied: it must not be lost after that.
-        store.sync().map_err(Error::io("force", &name))?;
-        Ok(FileLog { store, name, status })
+        Ok(FileLog { store, name, status, failed: None })
+    }
+
+    /// Does what changes the device; after an error nobody knows what is there, and nothing more is done.
+    fn change<T>(&mut self, change: impl FnOnce(&mut FileLog) -> Result<T>) -> Result<T> {
+        if let Some(error) = &self.failed {
+            return Err(Error::Failed(error.clone()));
+        }
+        change(self).inspect_err(|error| self.failed = Some(Arc::new(error.clone())))
+    }
+
+    fn write(&self, position: u64, data: &[u8]) -> Result<()> {
+        for (_, at, piece) in by_block(self.capacity(), position, data.len()) {
+            let written = self.store.write(&data[piece], status::BYTES + at);
+            written.map_err(Error::io("write", &self.name))?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.store.sync().map_err(Error::io("force", &self.name))
     }
 
     fn write_status(&mut self, status: Status) -> Result<()> {
-        self.status.write(self.store.as_ref(), &self.name, status)
+        self.change(|log| log.status.write(log.store.as_ref(), &log.name, status))
     }
 }
 
@@ -112,15 +134,24 @@ impl Log for FileLog {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        for (_, at, piece) in by_block(self.capacity(), position, data.len()) {
-            let written = self.store.write(&data[piece], status::BYTES + at);
-            written.map_err(Error::io("write", &self.name))?;
-        }
-        Ok(())
+        self.change(|log| log.write(position, data))
+    }
+
+    fn rewrite(&mut self, tail: u64) -> Result<()> {
+        self.change(|log| {
+            let mut bytes = vec![0; REWRITE_BYTES.min((tail - log.status().head) as usize)];
+            for position in (log.status().head..tail).step_by(REWRITE_BYTES) {
+                let piece = &mut bytes[..REWRITE_BYTES.min((tail - position) as usize)];
+                log.read(position, piece)?;
+                log.write(position, piece)?;
+            }
+            log.status.rewrite(log.store.as_ref(), &log.name)?;
+            log.sync()
+        })
     }
 
     fn force(&mut self) -> Result<()> {
-        self.store.sync().map_err(Error::io("force", &self.name))
+        self.change(|log| log.sync())
     }
 
     fn truncate(&mut self, head: u64) -> Result<()> {

@@ -12,6 +12,7 @@
 //! [`super::status`] in the first 8 KiB, kind `sect`; then the log: the byte at position p is at p modulo its length, which
 //! is one sector more than the capacity.
 
+use super::file::REWRITE_BYTES;
 use super::status::{self, StatusPair};
 use super::{Log, Status};
 use crate::flash::by_block;
@@ -58,7 +59,7 @@ impl FlashDiskLog {
         Ok(FlashDiskLog { store, name, status, tail, partial: Vec::new(), bytes_written: 0, failed: None })
     }
 
-    /// Opens the log on a store; what can be read is durable. [`Log::reset`] makes it ready for appends.
+    /// Opens the log on a store. [`Log::reset`] makes it ready for appends.
     pub fn open(store: Box<dyn Store>, name: String) -> Result<FlashDiskLog> {
         let status = StatusPair::open(store.as_ref(), &name, 0, KIND)?;
         let bytes = store.len().map_err(Error::io("measure", &name))?;
@@ -67,8 +68,6 @@ impl FlashDiskLog {
             let why = format!("it ends at {bytes} B; the log needs {needed} B");
             return Err(Error::Format { what: name, offset: bytes, why });
         }
-        // What a killed process left in caches is read, and its records applied: it must not be lost after that.
-        store.sync().map_err(Error::io("force", &name))?;
         let (partial, bytes_written) = (Vec::new(), 0);
         Ok(FlashDiskLog { store, name, status, tail: None, partial, bytes_written, failed: None })
     }
@@ -90,6 +89,29 @@ impl FlashDiskLog {
     /// Remembers a failure: nobody knows what is on the device now.
     fn fail_on_error<T>(&mut self, result: Result<T>) -> Result<T> {
         result.inspect_err(|error| self.failed = Some(Arc::new(error.clone())))
+    }
+
+    /// The sectors that hold what is between the head and `tail`, and the status.
+    fn rewrite_sectors(&mut self, tail: u64) -> Result<()> {
+        let sector_bytes = u64::from(self.status.sector_bytes());
+        let start = self.status().head / sector_bytes * sector_bytes;
+        let end = tail.next_multiple_of(sector_bytes);
+        let mut bytes = vec![0; REWRITE_BYTES.min((end - start) as usize)];
+        for position in (start..end).step_by(REWRITE_BYTES) {
+            let piece = &mut bytes[..REWRITE_BYTES.min((end - position) as usize)];
+            self.read(position, piece)?;
+            self.write(position, piece)?;
+        }
+        self.status.rewrite(self.store.as_ref(), &self.name)?;
+        self.store.sync().map_err(Error::io("force", &self.name))
+    }
+
+    fn write(&self, position: u64, sectors: &[u8]) -> Result<()> {
+        for (_, at, range) in by_block(self.ring_bytes(), position, sectors.len()) {
+            let written = self.store.write(&sectors[range], status::BYTES + at);
+            written.map_err(Error::io("append to", &self.name))?;
+        }
+        Ok(())
     }
 
     fn set_status(&mut self, status: Status) -> Result<()> {
@@ -130,16 +152,19 @@ impl Log for FlashDiskLog {
         sectors.extend_from_slice(data);
         let used = sectors.len();
         sectors.resize(used.next_multiple_of(sector_bytes as usize), 0);
-        for (_, at, range) in by_block(self.ring_bytes(), start, sectors.len()) {
-            let written = self.store.write(&sectors[range], status::BYTES + at);
-            let written = written.map_err(Error::io("append to", &self.name));
-            self.fail_on_error(written)?;
-        }
+        let written = self.write(start, &sectors);
+        self.fail_on_error(written)?;
         self.bytes_written += sectors.len() as u64;
         sectors.truncate(used);
         sectors.drain(..used - used % sector_bytes as usize);
         (self.partial, self.tail) = (sectors, Some(end));
         Ok(())
+    }
+
+    fn rewrite(&mut self, tail: u64) -> Result<()> {
+        self.check()?;
+        let rewritten = self.rewrite_sectors(tail);
+        self.fail_on_error(rewritten)
     }
 
     fn force(&mut self) -> Result<()> {

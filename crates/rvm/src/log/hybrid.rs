@@ -126,14 +126,9 @@ impl<L: Log> HybridLog<L> {
         Ok(HybridLog { tail, ..Self::new(small, store, store_name, status, threshold, small_tail) })
     }
 
-    /// Opens the log on a small log, just opened, and the store that belongs to it; what can be read is durable.
+    /// Opens the log on a small log, just opened, and the store that belongs to it.
     /// [`Log::reset`] makes it ready for appends.
-    pub fn open(
-        mut small: L,
-        store: Box<dyn Store>,
-        store_name: &str,
-        threshold: usize,
-    ) -> Result<HybridLog<L>> {
+    pub fn open(small: L, store: Box<dyn Store>, store_name: &str, threshold: usize) -> Result<HybridLog<L>> {
         let status = StatusPair::open(store.as_ref(), store_name, 0, KIND)?;
         let (identity, other) = (status.status().identity, small.status().identity);
         if identity != other {
@@ -146,8 +141,6 @@ impl<L: Log> HybridLog<L> {
             let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
             return Err(Error::Format { what: store_name.into(), offset: bytes, why });
         }
-        store.sync().map_err(Error::io("force", &store_name))?;
-        small.force()?;
         let small_tail = small.status().head;
         let mut log = Self::new(small, store, store_name, status, threshold, small_tail);
         log.scan()?;
@@ -244,6 +237,14 @@ impl<L: Log> HybridLog<L> {
         Ok(())
     }
 
+    fn write_store(&self, position: u64, data: &[u8]) -> Result<()> {
+        for (_, at, range) in by_block(self.capacity(), position, data.len()) {
+            let written = self.store.write(&data[range], status::BYTES + at);
+            written.map_err(Error::io("append to", &self.name))?;
+        }
+        Ok(())
+    }
+
     /// Whether the small log can take an entry of so many bytes.
     fn has_room(&self, bytes: usize) -> bool {
         self.small_tail + bytes as u64 <= self.small.status().head + self.small.capacity()
@@ -280,10 +281,7 @@ impl<L: Log> HybridLog<L> {
                 return self.append_small(entry, data);
             }
         }
-        for (_, at, range) in by_block(self.capacity(), entry.position, data.len()) {
-            let written = self.store.write(&data[range], status::BYTES + at);
-            written.map_err(Error::io("append to", &self.name))?;
-        }
+        self.write_store(entry.position, data)?;
         self.unforced.push(Entry { is_large: true, ..entry });
         Ok(())
     }
@@ -291,6 +289,20 @@ impl<L: Log> HybridLog<L> {
     fn try_force(&mut self) -> Result<()> {
         self.commit_large()?;
         self.small.force()
+    }
+
+    /// The large appends first: a stub says that what it stands for is durable.
+    fn try_rewrite(&mut self) -> Result<()> {
+        let head = self.status().head;
+        for entry in self.entries.iter().map(|(entry, _)| entry).filter(|entry| entry.is_large) {
+            let position = entry.position.max(head);
+            let mut bytes = vec![0; (entry.end() - position) as usize];
+            self.read_store(position, &mut bytes)?;
+            self.write_store(position, &bytes)?;
+        }
+        self.status.rewrite(self.store.as_ref(), &self.name)?;
+        self.store.sync().map_err(Error::io("force", &self.name))?;
+        self.small.rewrite(self.small_tail)
     }
 
     fn try_truncate(&mut self, head: u64) -> Result<()> {
@@ -368,6 +380,12 @@ impl<L: Log> Log for HybridLog<L> {
         self.fail_on_error(appended)?;
         self.tail = Some(end);
         Ok(())
+    }
+
+    fn rewrite(&mut self, _tail: u64) -> Result<()> {
+        self.check()?;
+        let rewritten = self.try_rewrite();
+        self.fail_on_error(rewritten)
     }
 
     fn force(&mut self) -> Result<()> {

@@ -52,8 +52,7 @@ impl Status {
     }
 }
 
-/// A place for records. It takes one caller at a time; whoever opened it is the only one. What can be read when it has been
-/// opened is durable: recovery applies it.
+/// A place for records. It takes one caller at a time; whoever opened it is the only one.
 pub trait Log: Debug + Send {
     /// Its name in messages: the path of a file, the name of a device.
     fn name(&self) -> String;
@@ -67,7 +66,12 @@ pub trait Log: Debug + Send {
     /// Writes `data` at `position`, the tail: where the last append ended, or the head after a reset. It is within the
     /// capacity. Durable after [`Log::force`]; before, a power failure may keep any part of it.
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()>;
-    /// Makes every append before durable.
+    /// Writes its status and what can be read from the head to `tail` once more; durable when it returns. Recovery calls it
+    /// before it applies a record: what a program left that was killed, or whose sync failed, can be read from the page cache
+    /// and need not be on the disk. After a failed sync it is marked clean, so that no other sync would write it.
+    fn rewrite(&mut self, tail: u64) -> Result<()>;
+    /// Makes every append before durable. Once it has failed, so do all calls that write: a later sync may succeed although it
+    /// does not write what the failed one should have.
     fn force(&mut self) -> Result<()>;
     /// Moves the head forward to `head`, a position not after the tail; durable when it returns. The space before it may be
     /// used again.

@@ -192,6 +192,13 @@ impl StatusPair {
         Ok(())
     }
 
+    /// Writes the copy that was found once more, to be synced by the caller. If the device has it, a power failure meanwhile
+    /// changes nothing; if only a cache has it, the other copy is whole.
+    pub fn rewrite(&self, store: &dyn Store, name: &str) -> Result<()> {
+        let written = store.write(&self.copy.encode(), self.offset + (1 - self.worse) * SPACING);
+        written.map_err(Error::io("write the status of", &name))
+    }
+
     /// The status now.
     pub fn status(&self) -> Status {
         self.copy.status

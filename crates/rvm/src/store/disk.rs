@@ -2,7 +2,8 @@
 //!
 //! Writes are cached until a sync of their file. When the power fails, every cached sector independently keeps what was
 //! durable or any version written since, or is torn: its first bytes are of one version, the rest of the one before. A
-//! sync that fails gives up what it should have made durable, as Linux does: reads still show it, nobody writes it again.
+//! sync that fails makes some of them durable in the same way and marks all of them clean, as Linux does: reads still show
+//! them, and no later sync writes them, unless they are written again. A new length stays to be written by the next sync.
 
 use super::{Segments, Store};
 use crate::draws::Draws;
@@ -59,7 +60,17 @@ impl File {
         }
     }
 
-    /// Makes any part of what is cached durable.
+    /// Makes all that is cached durable.
+    fn settle(&mut self) {
+        self.durable.resize(self.current.len(), 0);
+        for (sector, image) in std::mem::take(&mut self.cached) {
+            let from = (sector * SECTOR_BYTES).min(self.durable.len());
+            let to = self.durable.len().min(from + SECTOR_BYTES);
+            self.durable[from..to].copy_from_slice(&image[..to - from]);
+        }
+    }
+
+    /// Makes any part of what is cached durable, and forgets the rest.
     fn lose(&mut self, draws: &mut Draws) {
         if draws.coin() || self.current.len() < self.durable.len() {
             self.durable.resize(self.current.len(), 0);
@@ -139,7 +150,7 @@ impl Disk {
         Disk(Arc::new(Mutex::new(State { files, ..State::default() })))
     }
 
-    /// Another disk with the same durable contents.
+    /// Another disk in the same state: the one that programs find which are started after others ended.
     pub fn copy(&self) -> Disk {
         let files = self.state().files.clone();
         Disk(Arc::new(Mutex::new(State { files, ..State::default() })))
@@ -149,6 +160,7 @@ impl Disk {
     pub fn damage(&self, name: &str, change: impl FnOnce(&mut [u8])) {
         let mut state = self.state();
         let file = state.files.get_mut(name).expect("a file of this disk");
+        file.settle();
         change(&mut file.current);
         file.durable.clone_from(&file.current);
     }
@@ -228,9 +240,7 @@ impl Store for DiskFile {
         let mut state = self.disk.state();
         match state.begin()? {
             None | Some(Failure::Enospc) => {
-                let file = state.files.get_mut(&self.name).ok_or(io::ErrorKind::NotFound)?;
-                file.cached.clear();
-                file.durable.clone_from(&file.current);
+                state.files.get_mut(&self.name).ok_or(io::ErrorKind::NotFound)?.settle();
                 Ok(())
             }
             Some(Failure::Power) => Err(io::Error::other("the power fails")),

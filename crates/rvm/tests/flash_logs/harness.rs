@@ -201,7 +201,7 @@ impl Model {
             }
     }
 
-    /// Takes what a log holds after a cut for what it must hold from now on; an error is one of reading it.
+    /// Takes what a log holds after a cut for what it must hold once that is written again; an error is one of reading it.
     fn try_adopt(&mut self, log: &mut dyn Log, what: &str) -> Result<()> {
         let status = log.status();
         assert!(self.allows(status), "{what}: {status:?}, not {:?}", self.status);
@@ -250,6 +250,7 @@ pub fn run(
     let recovered = subject.open().and_then(|mut log| {
         let mut again = model.clone();
         again.try_adopt(log.as_mut(), &what)?;
+        log.rewrite(again.tail)?;
         model = again;
         model.reset(log.as_mut())
     });
@@ -259,6 +260,7 @@ pub fn run(
     for round in 0..2 {
         let mut log = subject.open().unwrap_or_else(|error| panic!("{what}: {error}"));
         model.adopt(log.as_mut(), &format!("{what}, round {round}"));
+        log.rewrite(model.tail).unwrap();
         model.reset(log.as_mut()).unwrap();
         assert!(model.drive(log.as_mut(), &mut draws, 12), "{what}, round {round}");
         log.force().unwrap();

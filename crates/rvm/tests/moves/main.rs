@@ -1,13 +1,14 @@
 //! Regions that are mapped, dropped, grown and mapped again while the log is truncated in the background: their memory holds
-//! what was committed, at every step, and so do the segments in the end.
+//! what was committed, at every step, and so do the segments after a crash at any step.
 
 mod model;
 mod slow;
 
-use model::{Model, PAGE, check, fresh, run};
+use model::{Model, PAGE, Rng, check, fresh, run};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::status;
 use nvlab_rvm::store::SegmentFolder;
+use nvlab_rvm::store::disk::{Disk, Failure};
 use nvlab_rvm::{Flush, Options, Restore, Rvm, Truncation};
 use slow::Slow;
 use std::path::Path;
@@ -29,6 +30,32 @@ fn memory_holds_what_was_committed_at_every_step() {
         let (disk, mut model) = (fresh(LOG), Model::new());
         run(&disk, &mut model, seed, 250, options(seed)).unwrap();
         check(&disk.copy(), &model, options(seed), &format!("seed {seed}"));
+    }
+}
+
+/// What the next program finds: after a power failure the disk, and else the cache.
+fn found(disk: &Disk, failure: Failure) -> Disk {
+    if failure == Failure::Power { disk.restart() } else { disk.copy() }
+}
+
+/// Power failures and errors at any operation (one for want of space leaves what was written in the cache, as a killed program
+/// does). The next program goes on with what it finds, until the power fails once more.
+#[test]
+fn nothing_acknowledged_is_lost_at_any_step() {
+    for seed in 0..60 {
+        let (disk, mut model, options) = (fresh(LOG), Model::new(), options(seed));
+        let failure = [Failure::Power, Failure::Eio, Failure::Enospc][seed as usize % 3];
+        let at = 1 + Rng(seed).next(900) as u64;
+        disk.plan(Some((at, failure)), seed);
+        let ended = run(&disk, &mut model, seed, 120, options);
+        let what = format!("seed {seed}, {failure:?} at operation {at}: {ended:?}");
+        check(&found(&disk, failure), &model, options, &what);
+        for cut in (1..60).chain((60..400).step_by(41)) {
+            let (disk, mut model) = (found(&disk, failure), model.clone());
+            disk.plan(Some((cut, Failure::Power)), cut);
+            let _ = run(&disk, &mut model, cut, 20, options);
+            check(&disk.restart(), &model, options, &format!("{what}, cut at {cut} of the next program"));
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Slow;
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::store::disk::Disk;
-use nvlab_rvm::{Options, Part, Region, Result, Rvm, Segments};
+use nvlab_rvm::{Error, Options, Part, Region, Result, Rvm, Segments};
 use std::ops::Range;
 
 pub const PAGE: usize = 4096;
@@ -27,12 +27,13 @@ impl Rng {
 pub type Bytes = [Vec<u8>; 2];
 
 /// What may be found after recovery.
+#[derive(Clone)]
 pub struct Model {
     /// The states after each commit.
     pub states: Vec<Bytes>,
     /// The last one that was acknowledged as durable.
     pub acknowledged: usize,
-    /// Lengths that were acknowledged.
+    /// Lengths that were acknowledged: of what was mapped.
     pub lengths: [usize; 2],
 }
 
@@ -44,6 +45,15 @@ impl Model {
 
     fn acknowledge(&mut self) {
         self.acknowledged = self.states.len() - 1;
+    }
+
+    /// The state that was found; fails if it is none that may be.
+    fn find(&self, found: &Bytes, what: &str) -> usize {
+        match self.states.iter().rposition(|state| state == found) {
+            Some(index) if index >= self.acknowledged => index,
+            Some(index) => panic!("{what}: commit {index} was found, {} acknowledged", self.acknowledged),
+            None => panic!("{what}: what was found is the state after no commit"),
+        }
     }
 
     fn now(&self) -> &Bytes {
@@ -83,6 +93,8 @@ struct Program<'a> {
     rvm: Rvm,
     regions: Vec<Mapped>,
     model: &'a mut Model,
+    /// Of the segments now.
+    lengths: [usize; 2],
     rng: Rng,
 }
 
@@ -95,14 +107,21 @@ impl Program<'_> {
         })
     }
 
+    /// What is mapped can be committed, so the segment keeps that length.
+    fn has(&mut self, segment: usize, bytes: usize) {
+        self.lengths[segment] = self.lengths[segment].max(bytes);
+        self.model.lengths[segment] = self.model.lengths[segment].max(bytes);
+    }
+
     fn map(&mut self) -> Result<()> {
         let segment = self.rng.next(2);
-        let pages = self.model.lengths[segment] / PAGE;
+        let pages = self.lengths[segment] / PAGE;
         let first = self.rng.next(pages);
         let count = 1 + self.rng.next((pages - first).min(3));
         let range = first * PAGE..(first + count) * PAGE;
         if self.regions.len() < REGIONS_MAX && self.is_free(segment, &range, None) {
             let region = self.rvm.map(SEGMENTS[segment], range.start as u64..range.end as u64)?;
+            self.has(segment, range.end);
             let mapped = Mapped { segment, range, region };
             mapped.check(self.model, "after map");
             self.regions.push(mapped);
@@ -115,7 +134,7 @@ impl Program<'_> {
         let (segment, range) = (*segment, range.start..range.end + (1 + self.rng.next(2)) * PAGE);
         if range.end <= PAGES_MAX * PAGE && self.is_free(segment, &range, Some(index)) {
             self.regions[index].region.grow((range.end - range.start) as u64)?;
-            self.model.lengths[segment] = self.model.lengths[segment].max(range.end);
+            self.has(segment, range.end);
             self.regions[index].range = range;
             self.regions[index].check(self.model, "after grow");
         }
@@ -181,11 +200,28 @@ impl Program<'_> {
     }
 }
 
-/// A program of so many moves, which ends at the first error.
+/// The segments and their lengths.
+fn segments(disk: &Disk) -> Result<(Bytes, [usize; 2])> {
+    let (mut all, mut lengths) = ([Vec::new(), Vec::new()], [0; 2]);
+    for (number, name) in SEGMENTS.iter().enumerate() {
+        let store = disk.open(name)?;
+        lengths[number] = store.len().map_err(Error::io("measure", name))? as usize;
+        all[number].resize(PAGES_MAX * PAGE, 0);
+        let read = store.read(&mut all[number][..lengths[number]], 0);
+        read.map_err(Error::io("read", name))?;
+    }
+    Ok((all, lengths))
+}
+
+/// A program of so many moves, which ends at the first error. Whatever it finds when it begins is durable.
 pub fn run(disk: &Disk, model: &mut Model, seed: u64, steps: usize, options: Options) -> Result<()> {
     let log = FileLog::open_on(disk.store("log"), "log".into())?;
     let rvm = Rvm::open(log, Slow(disk.clone()), options)?;
-    let mut program = Program { rvm, regions: Vec::new(), model, rng: Rng(seed) };
+    let (found, lengths) = segments(disk)?;
+    let state = model.find(&found, "at the beginning of a program");
+    model.states.truncate(state + 1);
+    model.acknowledge();
+    let mut program = Program { rvm, regions: Vec::new(), model, lengths, rng: Rng(seed) };
     for step in 0..steps {
         program.step(step)?;
     }
@@ -198,23 +234,8 @@ pub fn run(disk: &Disk, model: &mut Model, seed: u64, steps: usize, options: Opt
 pub fn check(disk: &Disk, model: &Model, options: Options, what: &str) {
     let log = FileLog::open_on(disk.store("log"), "log".into()).unwrap();
     drop(Rvm::open(log, disk.clone(), options).unwrap_or_else(|error| panic!("{what}: {error}")));
-    let mut number = 0;
-    let found = SEGMENTS.map(|name| {
-        let store = disk.open(name).unwrap();
-        let has = store.len().unwrap() as usize;
-        assert!(
-            has >= model.lengths[number],
-            "{what}: {name} has {has} B, {} acknowledged",
-            model.lengths[number]
-        );
-        number += 1;
-        let mut bytes = vec![0; PAGES_MAX * PAGE];
-        store.read(&mut bytes[..has], 0).unwrap();
-        bytes
-    });
-    match model.states.iter().rposition(|state| *state == found) {
-        Some(index) if index >= model.acknowledged => {}
-        Some(index) => panic!("{what}: commit {index} was found, {} acknowledged", model.acknowledged),
-        None => panic!("{what}: what was found is the state after no commit"),
-    }
+    let (found, lengths) = segments(disk).unwrap();
+    model.find(&found, what);
+    let is_long = lengths.iter().zip(model.lengths).all(|(has, acknowledged)| *has >= acknowledged);
+    assert!(is_long, "{what}: the segments have {lengths:?} B, {:?} acknowledged", model.lengths);
 }

@@ -245,6 +245,11 @@ impl<F: Flash> Log for FlashLog<F> {
         Ok(())
     }
 
+    /// What can be read from flash is on it.
+    fn rewrite(&mut self, _tail: u64) -> Result<()> {
+        self.check()
+    }
+
     fn force(&mut self) -> Result<()> {
         self.check()
     }
