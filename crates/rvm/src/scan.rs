@@ -1,6 +1,7 @@
 //! Reads the records of a log in order and finds its tail.
 
 use crate::core::View;
+use crate::log::status::MARK_BYTES;
 use crate::record::{HEADER_BYTES, Place, Record};
 use crate::{Error, Log, Result, Status};
 use nvlab_os::stores::{LINE, prefetch_for_load};
@@ -8,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes read at a time.
 const WINDOW_BYTES: usize = 128 << 10;
-/// How far behind a record that does not check others are looked for: a damaged length hides where the next one begins.
-const SEARCH_BYTES: u64 = 64 << 10;
+/// So much of flash that has been erased, and nothing was written behind it.
+const ERASED_BYTES: usize = 64 << 10;
 
 /// Reads a log from one position on.
 struct Reader<'a> {
@@ -39,19 +40,19 @@ impl Reader<'_> {
         Ok(Some(&self.window[at..at + bytes]))
     }
 
-    /// The bytes of the record that seems to begin at `position`, if it is not longer than `most`.
-    fn record(&mut self, position: u64, most: u64) -> Result<Option<&[u8]>> {
+    /// The bytes of the record that seems to begin at `position`.
+    fn record(&mut self, position: u64) -> Result<Option<&[u8]>> {
         let Some(header) = self.get(position, HEADER_BYTES)? else { return Ok(None) };
-        let header = header.try_into().expect("8 bytes");
-        match Record::length(header) {
-            Some(bytes) if bytes as u64 <= most => self.get(position, bytes),
-            _ => Ok(None),
+        match length(header) {
+            Some(bytes) => self.get(position, bytes),
+            None => Ok(None),
         }
     }
 }
 
 /// Calls `each` with position and contents of every record from the head on. Returns the tail: where the next record does not
-/// check. The log is locked for one read at a time.
+/// check. It is an error if that was durable: if it lies before the log's mark, or before a record with a barrier. The log is
+/// locked for one read at a time.
 pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) -> Result<()>) -> Result<u64> {
     let (status, capacity) = {
         let log = lock(log);
@@ -61,7 +62,7 @@ pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) ->
     let mut reader = Reader { log, window: Vec::new(), start: 0, end };
     let mut position = status.head;
     loop {
-        let bytes = reader.record(position, u64::MAX)?;
+        let bytes = reader.record(position)?;
         match bytes.and_then(|bytes| Record::check(bytes, Place::new(&status, position))) {
             Some(Ok(record)) => {
                 each(position, &record)?;
@@ -69,10 +70,8 @@ pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) ->
             }
             Some(Err(why)) => return Err(damaged(log, position, why)),
             None => {
-                let why = later_barrier(&mut reader, &status, position)?.map(|later| {
-                    format!("a record does not check, but one at position {later} was written after it was durable")
-                });
-                return why.map_or(Ok(position), |why| Err(damaged(log, position, why)));
+                let lost = durable_behind(log, &status, position, end)?;
+                return lost.map_or(Ok(position), |why| Err(damaged(log, position, why)));
             }
         }
     }
@@ -172,29 +171,55 @@ fn damaged(log: &Mutex<Box<dyn Log>>, position: u64, why: String) -> Error {
     Error::Damaged { what: log.name(), offset: log.offset(position), why }
 }
 
-/// The first record with a barrier after `position`, where one does not check.
-fn later_barrier(reader: &mut Reader<'_>, status: &Status, position: u64) -> Result<Option<u64>> {
-    let stated = match reader.get(position, HEADER_BYTES)? {
-        Some(header) => Record::length(header.try_into().expect("8 bytes")),
-        None => return Ok(None),
-    };
-    let near = (position + 4..position + SEARCH_BYTES).step_by(4);
-    for candidate in stated.map(|bytes| position + bytes as u64).into_iter().chain(near) {
-        let (mut at, mut most) =
-            (candidate, if near_end(candidate, position) { SEARCH_BYTES } else { u64::MAX });
-        while let Some(bytes) = reader.record(at, most)? {
-            match Record::check(bytes, Place::new(status, at)) {
-                Some(Ok(record)) if record.barrier => return Ok(Some(at)),
-                Some(Ok(record)) => at += record.bytes as u64,
-                _ => break,
-            }
-            most = u64::MAX;
+/// Why what is at `position`, where no record checks, was durable; `None` if it is the tail.
+///
+/// A log with a mark: the last append lies within [`MARK_BYTES`] behind the mark, or the mark is where it begins. So the record
+/// with a barrier that an append behind `position` begins with is whole within that distance. Other logs are searched to their
+/// end for records that are not longer.
+fn durable_behind(
+    log: &Mutex<Box<dyn Log>>,
+    status: &Status,
+    position: u64,
+    end: u64,
+) -> Result<Option<String>> {
+    let mark = lock(log).mark();
+    if let Some(mark) = mark.filter(|&mark| position < mark) {
+        return Ok(Some(format!(
+            "a record does not check, but everything before position {mark} was durable"
+        )));
+    }
+    let limit = if mark.is_some() { end.min(position + MARK_BYTES) } else { end };
+    let mut window = Vec::new();
+    let mut from = position;
+    while from < limit && (mark.is_some() || !is_erased(log, from, limit)?) {
+        // A record that begins in the first half of the window is whole in it, if it is not too long.
+        window.resize((limit - from).min(2 * MARK_BYTES) as usize, 0);
+        lock(log).read(from, &mut window)?;
+        let begins = if from + window.len() as u64 == limit { window.len() } else { MARK_BYTES as usize };
+        if let Some(later) = barrier_in(&window, begins, status, from) {
+            let why = "was written after it was durable";
+            return Ok(Some(format!("a record does not check, but one at position {later} {why}")));
         }
+        from += begins as u64;
     }
     Ok(None)
 }
 
-/// Whether a candidate is one of many, whose checksums may not take long.
-fn near_end(candidate: u64, position: u64) -> bool {
-    candidate < position + SEARCH_BYTES
+/// Whether what is at `position` looks like flash that nothing has been written to.
+fn is_erased(log: &Mutex<Box<dyn Log>>, position: u64, limit: u64) -> Result<bool> {
+    let mut bytes = vec![0; ERASED_BYTES.min((limit - position) as usize)];
+    lock(log).read(position, &mut bytes)?;
+    Ok(bytes.iter().all(|byte| *byte == 0xff))
+}
+
+/// The position of the first record with a barrier, of at most [`MARK_BYTES`], that begins among the first `begins` bytes of a
+/// part of a log.
+fn barrier_in(window: &[u8], begins: usize, status: &Status, position: u64) -> Option<u64> {
+    (0..begins).step_by(4).find_map(|at| {
+        let rest = &window[at..];
+        let length =
+            Record::barrier_length(rest.first_chunk()?).filter(|&bytes| bytes as u64 <= MARK_BYTES)?;
+        let place = Place::new(status, position + at as u64);
+        Record::check(rest.get(..length)?, place).map(|_| position + at as u64)
+    })
 }

@@ -369,6 +369,46 @@ fn every_flipped_bit_is_refused_or_leaves_a_prefix() {
     assert!(refused > 1000 && prefixes > 100, "{refused} refused, {prefixes} prefixes");
 }
 
+/// One flipped bit in the length of a long record, with shorter ones behind it: what was acknowledged after it is not dropped.
+#[test]
+fn a_damaged_length_is_noticed_however_long_the_record() {
+    const BYTES: usize = 8 << 20;
+    let mut found = Vec::new();
+    for long in [3000, 100 << 10, 900 << 10, 1100 << 10, 3 << 20] {
+        let disk = Disk::default();
+        disk.create("log", status::BYTES as usize + BYTES);
+        disk.create("data", BYTES);
+        FileLog::create_on(disk.store("log"), "log".into()).unwrap();
+        let open = |disk: &Disk| {
+            let log = FileLog::open_on(disk.store("log"), "log".into())?;
+            Rvm::open(log, disk.clone(), Options { truncation: Truncation::WhenFull, ..Options::default() })
+        };
+        let rvm = open(&disk).unwrap();
+        let mut region = rvm.map("data", 0..BYTES as u64).unwrap();
+        let mut at = 0;
+        for (number, bytes) in [100, long].into_iter().chain([40; 16]).enumerate() {
+            if number == 1 {
+                at = status::BYTES as usize + rvm.statistics().live_bytes as usize;
+            }
+            let mut transaction = region.begin();
+            let range = transaction.set_range(number * 8..number * 8 + bytes).unwrap();
+            range.iter_mut().enumerate().for_each(|(index, byte)| *byte = (index * 7919 >> 3) as u8);
+            transaction.commit().unwrap();
+        }
+        drop((region, rvm));
+        for bit in 0..28 {
+            let damaged = disk.copy();
+            damaged.damage("log", |bytes| bytes[at + 4 + bit / 8] ^= 1 << (bit % 8));
+            match open(&damaged) {
+                Err(Error::Damaged { offset, .. }) => assert_eq!(offset, at as u64, "{long} B, bit {bit}"),
+                Err(error) => panic!("{long} B, bit {bit}: {error}"),
+                Ok(rvm) => found.push((long, bit, rvm.recovery().commits)),
+            }
+        }
+    }
+    assert_eq!(found, [], "record, bit, commits: opened as if nothing were lost");
+}
+
 #[test]
 fn random_damage_never_invents_anything() {
     let (disk, model, ends) = committed();

@@ -56,6 +56,9 @@ pub struct BatteryRam {
     status: StatusPair,
     /// The line that the tail is in, as far as it is written; what follows the tail in it is left over.
     line: [u8; LINE],
+    /// Where the last append ended, and the last before the last force.
+    appended: u64,
+    forced: u64,
     counts: Arc<FlushCounts>,
 }
 
@@ -106,7 +109,8 @@ impl BatteryRam {
             let why = "this processor has no known stores past its caches (x86-64 has)";
             return Err(Error::Invalid(why.into()));
         }
-        Ok(BatteryRam { store, mapping, name, status, line: [0; LINE], counts: Arc::default() })
+        let (line, head, counts) = ([0; LINE], status.status().head, Arc::default());
+        Ok(BatteryRam { store, mapping, name, status, line, appended: head, forced: head, counts })
     }
 
     /// Counts the lines it flushes and its fences, also while it is in use.
@@ -139,6 +143,11 @@ impl BatteryRam {
         count(&self.counts.lines, count_lines as u64);
     }
 
+    /// What was written through the file.
+    fn sync(&self) -> Result<()> {
+        self.store.sync().map_err(Error::io("force", &self.name))
+    }
+
     fn write_status(&mut self, status: Status) -> Result<()> {
         self.status.write(&self.store, &self.name, status)
     }
@@ -168,6 +177,11 @@ impl Log for BatteryRam {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        let end = position + data.len() as u64;
+        if self.status.mark_before(&self.store, &self.name, self.forced, end)? {
+            self.sync()?;
+        }
+        self.appended = end;
         let capacity = self.status.capacity();
         let at = position % capacity;
         let before_end = data.len().min((capacity - at) as usize);
@@ -181,12 +195,13 @@ impl Log for BatteryRam {
     /// What is in such memory is durable, but the status is written through the file.
     fn rewrite(&mut self, _tail: u64) -> Result<()> {
         self.status.rewrite(&self.store, &self.name)?;
-        self.store.sync().map_err(Error::io("force", &self.name))
+        self.sync()
     }
 
     fn force(&mut self) -> Result<()> {
         publish();
         count(&self.counts.fences, 1);
+        self.forced = self.appended;
         Ok(())
     }
 
@@ -196,7 +211,12 @@ impl Log for BatteryRam {
 
     fn reset(&mut self, tail: u64) -> Result<u64> {
         self.write_status(self.status().next_generation(tail))?;
+        (self.appended, self.forced) = (tail, tail);
         Ok(tail)
+    }
+
+    fn mark(&self) -> Option<u64> {
+        self.status.mark()
     }
 
     fn view(&self) -> Result<Option<View>> {

@@ -27,6 +27,9 @@ pub struct FileLog {
     store: Box<dyn Store>,
     name: String,
     status: StatusPair,
+    /// Where the last append ended, and the last before the last force.
+    appended: u64,
+    forced: u64,
     failed: Option<Arc<Error>>,
 }
 
@@ -57,7 +60,12 @@ impl FileLog {
     pub fn create_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
         let bytes = store.len().map_err(Error::io("measure", &name))?;
         let status = begin(store.as_ref(), &name, bytes)?;
-        Ok(FileLog { store, name, status, failed: None })
+        Ok(FileLog::new(store, name, status))
+    }
+
+    fn new(store: Box<dyn Store>, name: String, status: StatusPair) -> FileLog {
+        let head = status.status().head;
+        FileLog { store, name, status, appended: head, forced: head, failed: None }
     }
 
     /// Opens the log on a store.
@@ -73,7 +81,7 @@ impl FileLog {
             let why = format!("it ends at {bytes} B, but its log has {} B", status.capacity());
             return Err(Error::Format { what: name, offset: bytes, why });
         }
-        Ok(FileLog { store, name, status, failed: None })
+        Ok(FileLog::new(store, name, status))
     }
 
     /// Does what changes the device; after an error nobody knows what is there, and nothing more is done.
@@ -92,8 +100,10 @@ impl FileLog {
         Ok(())
     }
 
-    fn sync(&self) -> Result<()> {
-        self.store.sync().map_err(Error::io("force", &self.name))
+    fn sync(&mut self) -> Result<()> {
+        self.store.sync().map_err(Error::io("force", &self.name))?;
+        self.forced = self.appended;
+        Ok(())
     }
 
     fn write_status(&mut self, status: Status) -> Result<()> {
@@ -134,7 +144,12 @@ impl Log for FileLog {
     }
 
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        self.change(|log| log.write(position, data))
+        self.change(|log| {
+            let end = position + data.len() as u64;
+            log.status.mark_before(log.store.as_ref(), &log.name, log.forced, end)?;
+            log.appended = end;
+            log.write(position, data)
+        })
     }
 
     fn rewrite(&mut self, tail: u64) -> Result<()> {
@@ -146,6 +161,7 @@ impl Log for FileLog {
                 log.write(position, piece)?;
             }
             log.status.rewrite(log.store.as_ref(), &log.name)?;
+            log.appended = tail;
             log.sync()
         })
     }
@@ -160,7 +176,12 @@ impl Log for FileLog {
 
     fn reset(&mut self, tail: u64) -> Result<u64> {
         self.write_status(self.status().next_generation(tail))?;
+        (self.appended, self.forced) = (tail, tail);
         Ok(tail)
+    }
+
+    fn mark(&self) -> Option<u64> {
+        self.status.mark()
     }
 
     fn offset(&self, position: u64) -> u64 {

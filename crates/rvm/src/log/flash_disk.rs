@@ -29,6 +29,8 @@ pub struct FlashDiskLog {
     status: StatusPair,
     /// Where the next append begins; none before the reset that follows opening.
     tail: Option<u64>,
+    /// Where it did at the last force.
+    forced: u64,
     /// The bytes from the beginning of the sector of the tail to the tail.
     partial: Vec<u8>,
     bytes_written: u64,
@@ -56,7 +58,7 @@ impl FlashDiskLog {
         let capacity = (sectors - 1) * u64::from(sector_bytes);
         let status = StatusPair::create(store.as_ref(), &name, 0, KIND, sector_bytes, identity, capacity)?;
         let tail = Some(status.status().head);
-        Ok(FlashDiskLog { store, name, status, tail, partial: Vec::new(), bytes_written: 0, failed: None })
+        Ok(FlashDiskLog { tail, ..FlashDiskLog::new(store, name, status) })
     }
 
     /// Opens the log on a store. [`Log::reset`] makes it ready for appends.
@@ -68,8 +70,12 @@ impl FlashDiskLog {
             let why = format!("it ends at {bytes} B; the log needs {needed} B");
             return Err(Error::Format { what: name, offset: bytes, why });
         }
-        let (partial, bytes_written) = (Vec::new(), 0);
-        Ok(FlashDiskLog { store, name, status, tail: None, partial, bytes_written, failed: None })
+        Ok(FlashDiskLog::new(store, name, status))
+    }
+
+    fn new(store: Box<dyn Store>, name: String, status: StatusPair) -> FlashDiskLog {
+        let (forced, partial) = (status.status().head, Vec::new());
+        FlashDiskLog { store, name, status, tail: None, forced, partial, bytes_written: 0, failed: None }
     }
 
     /// Bytes of sectors written by appends since it was opened or created.
@@ -152,7 +158,8 @@ impl Log for FlashDiskLog {
         sectors.extend_from_slice(data);
         let used = sectors.len();
         sectors.resize(used.next_multiple_of(sector_bytes as usize), 0);
-        let written = self.write(start, &sectors);
+        let marked = self.status.mark_before(self.store.as_ref(), &self.name, self.forced, end);
+        let written = marked.and_then(|_| self.write(start, &sectors));
         self.fail_on_error(written)?;
         self.bytes_written += sectors.len() as u64;
         sectors.truncate(used);
@@ -170,7 +177,9 @@ impl Log for FlashDiskLog {
     fn force(&mut self) -> Result<()> {
         self.check()?;
         let synced = self.store.sync().map_err(Error::io("force", &self.name));
-        self.fail_on_error(synced)
+        self.fail_on_error(synced)?;
+        self.forced = self.tail.unwrap_or(self.forced);
+        Ok(())
     }
 
     fn truncate(&mut self, head: u64) -> Result<()> {
@@ -184,8 +193,12 @@ impl Log for FlashDiskLog {
         // With a sector: nothing that was there before has to be kept in it.
         let head = tail.max(self.tail.unwrap_or(0)).next_multiple_of(u64::from(self.status.sector_bytes()));
         self.set_status(self.status().next_generation(head))?;
-        (self.partial, self.tail) = (Vec::new(), Some(head));
+        (self.partial, self.tail, self.forced) = (Vec::new(), Some(head), head);
         Ok(head)
+    }
+
+    fn mark(&self) -> Option<u64> {
+        self.status.mark()
     }
 
     fn offset(&self, position: u64) -> u64 {

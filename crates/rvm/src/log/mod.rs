@@ -79,6 +79,11 @@ pub trait Log: Debug + Send {
     /// Begins a new generation with an empty log, after the records up to `tail` have been applied; durable when it
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
+    /// A position before which everything was durable, not more than [`status::MARK_BYTES`] before the end of the last forced
+    /// append, or that append alone lies behind it. `None`: the log keeps no such mark.
+    fn mark(&self) -> Option<u64> {
+        None
+    }
     /// What it holds, for a log that lies in memory.
     fn view(&self) -> Result<Option<View>> {
         Ok(None)

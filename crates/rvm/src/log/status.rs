@@ -3,6 +3,9 @@
 //! 1. A copy is replaced and synced before the other is touched, the worse copy first: at any moment one is whole.
 //! 2. Once a write has returned, both copies are the same: damage to either is tolerated.
 //! 3. Of two whole copies the one with the higher sequence holds.
+//! 4. Everything before the *mark* was durable when the mark was written, with appends, not with a sync of its own: a record
+//!    before it that cannot be read was damaged. It is never more than [`MARK_BYTES`] before the end of what is durable, unless
+//!    that is one append.
 //!
 //! # Format, version 1
 //!
@@ -21,6 +24,8 @@
 //! | 44 | 8 | capacity in bytes |
 //! | 52 | 8 | sequence: counts writes of the status |
 //! | 60 | 4 | CRC-32C of the bytes before |
+//! | 64 | 8 | mark |
+//! | 72 | 4 | CRC-32C of identity, generation and mark; logs of earlier programs have zeros here, and no mark |
 
 use crate::checksum::crc32c;
 use crate::log::Status;
@@ -35,7 +40,10 @@ const SPACING: u64 = 4096;
 /// Bytes of both copies and what is between them: the log proper may begin here.
 pub const BYTES: u64 = 2 * SPACING;
 
-const ENCODED: usize = 64;
+/// So much can be durable behind the mark.
+pub const MARK_BYTES: u64 = 1 << 20;
+
+const ENCODED: usize = 76;
 const CHECKED: usize = 60;
 
 /// What the two copies hold.
@@ -46,9 +54,15 @@ struct Copy {
     capacity: u64,
     sequence: u64,
     status: Status,
+    mark: Option<u64>,
 }
 
 impl Copy {
+    fn mark_crc(&self, mark: u64) -> u32 {
+        let Status { identity, generation, .. } = self.status;
+        crc32c(&[[identity, generation, mark].map(u64::to_le_bytes).as_flattened()])
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.sector_bytes as usize);
         bytes.extend_from_slice(&MAGIC);
@@ -60,6 +74,10 @@ impl Copy {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
         bytes.extend_from_slice(&crc32c(&[&bytes]).to_le_bytes());
+        if let Some(mark) = self.mark {
+            bytes.extend_from_slice(&mark.to_le_bytes());
+            bytes.extend_from_slice(&self.mark_crc(mark).to_le_bytes());
+        }
         bytes.resize(self.sector_bytes as usize, 0);
         bytes
     }
@@ -84,7 +102,9 @@ impl Copy {
         }
         let kind = bytes[16..20].try_into().expect("4 bytes");
         let status = Status { identity: long(20), generation: long(28), head: long(36) };
-        Ok(Copy { sector_bytes, kind, capacity: long(44), sequence: long(52), status })
+        let found = Copy { sector_bytes, kind, capacity: long(44), sequence: long(52), status, mark: None };
+        let mark = Some(long(64)).filter(|&mark| found.mark_crc(mark) == word(72));
+        Ok(Copy { mark, ..found })
     }
 }
 
@@ -137,7 +157,7 @@ impl StatusPair {
             return Err(Error::Invalid(why));
         }
         let status = Status { identity, generation: 0, head: 0 };
-        let copy = Copy { sector_bytes, kind, capacity, sequence: 0, status };
+        let copy = Copy { sector_bytes, kind, capacity, sequence: 0, status, mark: None };
         let mut pair = StatusPair { offset, worse: 0, copy };
         pair.write(store, name, status)?;
         Ok(pair)
@@ -146,7 +166,8 @@ impl StatusPair {
     /// Finds the status of a log of this kind.
     pub fn open(store: &dyn Store, name: &str, offset: u64, kind: [u8; 4]) -> Result<StatusPair> {
         let copies = [0, 1].map(|slot| Self::read(store, name, offset + slot * SPACING));
-        let (worse, copy) = match copies {
+        let whole: Vec<Copy> = copies.iter().flatten().copied().collect();
+        let (worse, mut copy) = match copies {
             [Ok(first), Ok(second)] if second.sequence > first.sequence => (0, second),
             [Ok(first), Ok(_)] => (1, first),
             [Ok(first), Err(Error::Format { .. })] => (1, first),
@@ -159,6 +180,8 @@ impl StatusPair {
             let offset = offset + (1 - worse) * SPACING + 16;
             return Err(Error::Format { what: name.into(), offset, why });
         }
+        let same = whole.iter().filter(|other| other.status.generation == copy.status.generation);
+        copy.mark = same.filter_map(|other| other.mark).max();
         Ok(StatusPair { offset, worse, copy })
     }
 
@@ -180,7 +203,8 @@ impl StatusPair {
     /// Replaces the status; durable when it returns. A power failure during the call leaves the old or the new one. After an
     /// error nobody knows which it is.
     pub fn write(&mut self, store: &dyn Store, name: &str, status: Status) -> Result<()> {
-        let copy = Copy { sequence: self.copy.sequence + 1, status, ..self.copy };
+        let mark = Some(self.marked_or_head().max(status.head));
+        let copy = Copy { sequence: self.copy.sequence + 1, status, mark, ..self.copy };
         let bytes = copy.encode();
         for slot in [self.worse, 1 - self.worse] {
             store
@@ -190,6 +214,28 @@ impl StatusPair {
         }
         self.copy = copy;
         Ok(())
+    }
+
+    /// A position before which everything was durable; `None` if an earlier program wrote the log.
+    pub fn mark(&self) -> Option<u64> {
+        self.copy.mark
+    }
+
+    fn marked_or_head(&self) -> u64 {
+        self.copy.mark.unwrap_or(0).max(self.copy.status.head)
+    }
+
+    /// Called before an append that ends at `end`, when everything before `forced` is durable: moves the mark there if that
+    /// append would end too far behind it, and returns whether it did. The caller syncs it with the append or before.
+    #[inline]
+    pub fn mark_before(&mut self, store: &dyn Store, name: &str, forced: u64, end: u64) -> Result<bool> {
+        let marked = self.marked_or_head();
+        if end <= marked + MARK_BYTES || forced <= marked {
+            return Ok(false);
+        }
+        self.copy.mark = Some(forced);
+        let written = store.write(&self.copy.encode(), self.offset + self.worse * SPACING);
+        written.map_err(Error::io("write the mark of", &name)).map(|()| true)
     }
 
     /// Writes the copy that was found once more, to be synced by the caller. If the device has it, a power failure meanwhile
@@ -287,7 +333,7 @@ mod tests {
         let (store, mut pair) = created();
         let status = Status { identity: 7, generation: 3, head: 900 };
         pair.write(&store, "a log", status).unwrap();
-        for bit in 0..ENCODED * 8 {
+        for bit in 0..(CHECKED + 4) * 8 {
             let flip = |slot: usize| {
                 store.0.lock().unwrap().0[512 + slot * SPACING as usize + bit / 8] ^= 1 << (bit % 8);
             };
@@ -304,6 +350,32 @@ mod tests {
         }
     }
 
+    /// The mark moves when an append would end more than 1 MiB behind it; a torn or damaged one leaves the one before.
+    #[test]
+    fn the_mark_moves_with_appends_and_with_the_head() {
+        let (store, mut pair) = created();
+        let found = || StatusPair::open(&store, "a log", 512, KIND).unwrap().mark();
+        assert_eq!(found(), Some(0));
+        for (forced, end, moves) in
+            [(500, MARK_BYTES, false), (0, 3 * MARK_BYTES, false), (700, MARK_BYTES + 1, true)]
+        {
+            assert_eq!(pair.mark_before(&store, "a log", forced, end).unwrap(), moves);
+        }
+        assert_eq!(found(), Some(700));
+        let at = 512 + pair.worse as usize * SPACING as usize + 64;
+        store.0.lock().unwrap().0[at] ^= 1;
+        assert_eq!(found(), Some(0));
+        pair.write(&store, "a log", Status { head: 600, ..pair.status() }).unwrap();
+        assert_eq!(found(), Some(700));
+        pair.write(&store, "a log", pair.status().next_generation(2000)).unwrap();
+        assert_eq!(found(), Some(2000));
+        // As programs before this one wrote it.
+        for slot in [0, 1] {
+            store.0.lock().unwrap().0[512 + slot * SPACING as usize + 64..][..12].fill(0);
+        }
+        assert_eq!(found(), None);
+    }
+
     #[test]
     fn other_versions_kinds_and_files_are_refused_with_the_offset() {
         let (store, _) = created();
@@ -318,7 +390,7 @@ mod tests {
             let mut state = store.0.lock().unwrap();
             state.0[at + 8] = 2;
             let crc = crc32c(&[&state.0[at..at + CHECKED]]);
-            state.0[at + CHECKED..at + ENCODED].copy_from_slice(&crc.to_le_bytes());
+            state.0[at + CHECKED..at + CHECKED + 4].copy_from_slice(&crc.to_le_bytes());
         }
         assert_eq!(message(&store, KIND), "a log at byte 520: version 2; this program knows version 1");
         let empty = Bytes::default();

@@ -52,6 +52,11 @@ impl<'a> Record<'a> {
         (bytes >= HEADER_BYTES && bytes.is_multiple_of(4)).then_some(bytes)
     }
 
+    /// The same for a record with a barrier.
+    pub(crate) fn barrier_length(header: &[u8; HEADER_BYTES]) -> Option<usize> {
+        if word(header) & BARRIER == 0 { None } else { Record::length(header) }
+    }
+
     /// Checks the record that is exactly `bytes`. `None`: it is none, or not one of this place. An error says what is wrong
     /// with one whose checksum is right.
     pub fn check(bytes: &'a [u8], place: Place) -> Option<Result<Record<'a>, String>> {
