@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -105,6 +105,12 @@ pub fn is_in_memory(file: &File) -> io::Result<bool> {
         found.f_type
     };
     Ok([libc::TMPFS_MAGIC, libc::HUGETLBFS_MAGIC, RAMFS].contains(&kind))
+}
+
+/// Whether a file in memory has memory for all of its bytes: stores to a mapping of it can then not fail for want of it.
+pub fn is_whole(file: &File) -> io::Result<bool> {
+    let found = file.metadata()?;
+    Ok(cfg!(miri) || found.blocks() * 512 >= found.len())
 }
 
 /// The flag of open(2) with which a block device that is in use (mounted, part of a volume) is refused.

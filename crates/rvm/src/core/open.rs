@@ -9,6 +9,7 @@ use super::view::View;
 use super::write_through::WriteThrough;
 use crate::record::{Contents, Headers, SEGMENT_BYTES_MAX};
 use crate::scan::{Windows, scan};
+use crate::store::take_room;
 use crate::{Error, Log, Result, Segments, Store};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -135,6 +136,9 @@ impl Core {
             return Err(Error::Invalid(format!("{name} has {has} B, not {}", range.end)));
         }
         check_overlap(segment, &range)?;
+        if let Some(file) = segment.store.file() {
+            take_room(file, name, &range)?;
+        }
         let debug = self.options.find_missed_ranges;
         let memory = Memory::map(index as u32, name, segment.store.as_ref(), range.clone(), debug)?;
         segment.mapped.push(range);
@@ -198,6 +202,9 @@ impl Core {
                 // What it should have written may be what a truncation under way has just stored.
                 store.sync().map_err(Error::io("sync", &name)).map_err(|error| state.fail(error))?;
                 state.map_through(memory.segment as usize, &name, store.as_ref())?;
+            }
+            if let Some(file) = store.file() {
+                take_room(file, &name, &new)?;
             }
             memory.grow(store.as_ref(), bytes)
         });

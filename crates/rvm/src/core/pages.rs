@@ -1,13 +1,16 @@
 //! Applies committed changes to segments: pages are read when they are first changed and written in order, adjacent ones
-//! together. Into a file that lies in memory the changes are stored directly.
+//! together. Into a file that lies in memory, and has memory for all its bytes, the changes are stored directly.
 
 use super::memory::PAGE_BYTES;
 use crate::record::copy;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
+use nvlab_os::file::{is_in_memory, is_whole};
 use nvlab_os::stores::prefetch_lines_for_store;
 use std::collections::HashMap;
+use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::io;
 use std::sync::Arc;
 
 /// Pages kept before they are written.
@@ -65,7 +68,8 @@ impl Pages {
         let bytes = self.store.len().map_err(failed("measure"))?;
         if bytes != self.store_bytes {
             let file = self.store.file();
-            let in_memory = file.filter(|file| nvlab_os::file::is_in_memory(file).is_ok_and(|is| is));
+            let is_ready = |file: &File| io::Result::Ok(is_in_memory(file)? && is_whole(file)?);
+            let in_memory = file.filter(|file| is_ready(file).is_ok_and(|is| is));
             let mapped = in_memory.map(|file| Mapping::shared(file, bytes));
             self.memory = mapped.transpose().map_err(failed("map"))?;
             self.store_bytes = bytes;

@@ -12,7 +12,7 @@ use super::status::{self, StatusPair};
 use super::{Log, Status};
 use crate::core::View;
 use crate::flash::by_block;
-use crate::store::FileStore;
+use crate::store::{FileStore, take_room};
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
 use nvlab_os::stores::{LINE, can_bypass_caches, copy_lines, publish};
@@ -92,6 +92,7 @@ impl BatteryRam {
             return Err(Error::Format { what: name, offset: bytes, why });
         }
         let file = store.file().expect("a file");
+        take_room(file, &name, &(0..wanted))?;
         let mapping = match Mapping::persistent(file, wanted) {
             Ok(mapping) => mapping,
             Err(_) if nvlab_os::file::is_in_memory(file).map_err(Error::io("examine", &name))? => {

@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use nvlab_os::file::try_lock;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -110,6 +111,23 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, old, bytes),
         result => result,
     }
+}
+
+/// Takes room for the bytes of a file in memory that are about to be mapped: a store to a page that has none would end the
+/// program (SIGBUS). On other files a write that finds no room is an error.
+pub(crate) fn take_room(file: &File, name: &str, range: &Range<u64>) -> Result<()> {
+    let take = || {
+        if !nvlab_os::file::is_in_memory(file)? || nvlab_os::file::is_whole(file)? {
+            return Ok(());
+        }
+        match nvlab_os::file::reserve(file, range.start, range.end - range.start) {
+            // Where the system reserves none (ramfs), it takes what a store needs.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+            result => result,
+        }
+    };
+    let what = format!("{} B of {name}", range.end - range.start);
+    take().map_err(Error::io("take room for", &what))
 }
 
 /// Writes zeros from `at` to `end`.

@@ -5,6 +5,7 @@ pub mod disk;
 mod file;
 
 pub use direct::{DirectStore, SECTOR_BYTES as DIRECT_SECTOR_BYTES};
+pub(crate) use file::take_room;
 pub use file::{FileStore, SegmentFolder};
 
 use crate::Result;
