@@ -2,12 +2,14 @@
 
 mod cut;
 mod heap;
+mod log;
 mod pts;
 mod serve;
 mod stack;
 
 pub use cut::Cut;
 pub use heap::{HeapBench, HeapVerb};
+pub use log::LogVerb;
 pub use pts::Pts;
 pub use serve::Serve;
 pub use stack::Stack;
@@ -164,7 +166,7 @@ pub enum Verb {
     Cut(Cut),
     /// Let tools (mkfs, mtools, fsck) work on an image that a simulated device holds
     Image(Image),
-    /// Look into a log or segment of recoverable memory
+    /// Look into a log or segment of recoverable memory, recover it, or keep what a damaged one still has
     #[command(subcommand)]
     Log(LogVerb),
     /// Look into a heap of persistent objects, shrink it, or measure what heaps cost
@@ -404,28 +406,6 @@ After each command what it changed in the file is written to the device, and the
 
 Examples:
   nvlab image hftl-fsms vol.img --size 8MiB 'mkfs.vfat -F 12 $NVLAB_IMAGE' 'mcopy -i $NVLAB_IMAGE README.md ::'";
-
-#[derive(Subcommand)]
-pub enum LogVerb {
-    /// Count what is in it
-    Stat {
-        /// A log, or a segment with a heap
-        file: PathBuf,
-    },
-    /// List its records and their ranges
-    Dump {
-        /// The log
-        file: PathBuf,
-        /// Show the first N bytes of each range
-        #[arg(long, value_name = "N", default_value_t = 16)]
-        bytes: usize,
-    },
-    /// Check it; status 1 if it is damaged
-    Check {
-        /// A log, or a segment with a heap
-        file: PathBuf,
-    },
-}
 
 #[derive(Args)]
 #[command(after_help = IMAGE_EXAMPLES)]

@@ -63,6 +63,53 @@ fn a_log_is_shown_and_checked() {
 }
 
 #[test]
+fn a_copied_log_is_recovered_and_a_damaged_one_salvaged() {
+    let folder = Folder::new("log-repair");
+    let path = |name: &str| folder.0.join(name);
+    std::fs::create_dir(path("old")).unwrap();
+    std::fs::create_dir(path("new")).unwrap();
+    // Absolute names, as those of C programs.
+    let name = path("old/data").to_str().unwrap().to_string();
+    let segments = SegmentFolder::new("/");
+    segments.create(&name, 1 << 16).unwrap();
+    let rvm = Rvm::open(FileLog::create(&path("old/log"), 1 << 16).unwrap(), segments, Options::default());
+    let rvm = rvm.unwrap();
+    let mut region = rvm.map(&name, 0..1 << 16).unwrap();
+    for round in 1..4 {
+        let mut transaction = region.begin();
+        transaction.write(round * 100, &[round as u8; 50]).unwrap();
+        transaction.commit().unwrap();
+    }
+    drop((region, rvm));
+    for file in ["log", "data"] {
+        std::fs::copy(path("old").join(file), path("new").join(file)).unwrap();
+    }
+    // The second of three records of 68 B.
+    let mut bytes = std::fs::read(path("new/log")).unwrap();
+    let first =
+        8192 + json(&folder, &["log", "stat", "new/log", "--json"])["live_bytes"].as_u64().unwrap() - 3 * 68;
+    bytes[first as usize + 68 + 20] ^= 1;
+    std::fs::write(path("new/log"), bytes).unwrap();
+    let refused = folder.run(&["log", "recover", "new/log"]);
+    assert!(said(&refused).contains("`nvlab log salvage` keeps"), "{}", said(&refused));
+    let found = json(&folder, &["log", "salvage", "new/log", "--json"]);
+    let facts = ["kept_commits", "damaged_at", "lost_commits_at_least"].map(|key| found[key].to_string());
+    assert_eq!(facts, ["1".into(), (first + 68).to_string(), "2".into()]);
+    assert_eq!(found["lost_and_readable"].as_str(), Some(format!("{name}: 1 ranges, 50 B").as_str()));
+    assert!(path("new/log.damaged").exists());
+
+    let moved = |old: &str| format!("{}={}", path(old).display(), path("new").display());
+    let other = folder.run(&["log", "recover", "new/log", "--relocate", &moved("elsewhere")]);
+    assert!(said(&other).contains("is in none of the folders that --relocate names"), "{}", said(&other));
+    let found = json(&folder, &["log", "recover", "new/log", "--relocate", &moved("old"), "--json"]);
+    assert_eq!(found["commits"].to_string(), "1");
+    assert_eq!(std::fs::read(path("new/data")).unwrap()[100..150], [1; 50]);
+    assert_eq!(std::fs::read(path("old/data")).unwrap()[100..150], [0; 50]);
+    let malformed = folder.run(&["log", "recover", "new/log", "--relocate", "old"]);
+    assert_eq!(malformed.status.code(), Some(2), "{}", said(&malformed));
+}
+
+#[test]
 fn a_log_on_flash_in_a_file_is_shown() {
     use nvlab_rvm::flash::{PlainFile, Shape};
     let folder = Folder::new("log-flash");

@@ -7,7 +7,7 @@ use crate::log::flash::FlashLog;
 use crate::log::flash_disk::FlashDiskLog;
 use crate::log::{battery_ram, file, flash_disk, hybrid, status};
 use crate::record::{Contents, Modification, Record};
-use crate::scan::scan;
+use crate::scan::{scan, scan_behind};
 use crate::store::FileStore;
 use crate::{Error, Log, PAGE_BYTES, Result, Status, Store};
 use std::path::Path;
@@ -50,8 +50,12 @@ impl Entry<'_> {
 impl Inspection {
     /// Opens the log in a file, of whatever kind.
     pub fn open(path: &Path) -> Result<Inspection> {
+        Inspection::on(FileStore::open_to_read(path)?, path)
+    }
+
+    /// The log on a file that is open already.
+    pub(crate) fn on(store: FileStore, path: &Path) -> Result<Inspection> {
         let name = path.display().to_string();
-        let store = FileStore::open_to_read(path)?;
         let kind = match status::kind(&store, &name) {
             Ok(kind) => kind,
             // The header of a log on flash begins with the same bytes.
@@ -106,12 +110,26 @@ impl Inspection {
     /// Calls `see` for every record from the head on and returns the tail. An error says where the log is damaged; what is
     /// before that has been seen.
     pub fn each_entry(&self, mut see: impl FnMut(&Entry<'_>)) -> Result<u64> {
-        scan(&self.log, |position, record: &Record<'_>| {
-            let offset = self.log.lock().unwrap_or_else(PoisonError::into_inner).offset(position);
-            let Record { bytes, barrier, ref contents } = *record;
-            see(&Entry { position, offset, bytes, barrier, contents });
+        scan(&self.log, |position, record| {
+            see(&self.entry(position, record));
             Ok(())
         })
+    }
+
+    /// Calls `see` for the records of at most 1 MiB that can be read behind `position`, where the log is damaged.
+    pub(crate) fn each_entry_behind(&self, position: u64, mut see: impl FnMut(&Entry<'_>)) -> Result<()> {
+        scan_behind(&self.log, position, |position, record| see(&self.entry(position, record)))
+    }
+
+    fn entry<'a>(&self, position: u64, record: &'a Record<'_>) -> Entry<'a> {
+        let offset = self.log.lock().unwrap_or_else(PoisonError::into_inner).offset(position);
+        let Record { bytes, barrier, ref contents } = *record;
+        Entry { position, offset, bytes, barrier, contents }
+    }
+
+    /// The log itself.
+    pub(crate) fn into_log(self) -> Box<dyn Log> {
+        self.log.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,6 +16,7 @@
 //! | [`store`] | what files are to logs and segments |
 //! | [`record`] | the format of the records |
 //! | [`inspect`] | what is in a log, without recovering it |
+//! | [`repair`] | recovers a log whose folder was copied, and keeps the readable part of a damaged one |
 //! | [`RawTransaction`], [`Memory`] | the same by address, for other languages |
 //!
 //! Promises
@@ -37,6 +38,7 @@ pub mod inspect;
 pub mod log;
 pub mod record;
 mod region;
+pub mod repair;
 mod rvm;
 mod scan;
 pub mod store;

@@ -54,11 +54,7 @@ impl Reader<'_> {
 /// check. It is an error if that was durable: if it lies before the log's mark, or before a record with a barrier. The log is
 /// locked for one read at a time.
 pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) -> Result<()>) -> Result<u64> {
-    let (status, capacity) = {
-        let log = lock(log);
-        (log.status(), log.capacity())
-    };
-    let end = status.head + capacity;
+    let (status, end) = extent(log);
     let mut reader = Reader { log, window: Vec::new(), start: 0, end };
     let mut position = status.head;
     loop {
@@ -166,6 +162,12 @@ fn lock(log: &Mutex<Box<dyn Log>>) -> MutexGuard<'_, Box<dyn Log>> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The status, and where the log ends at most.
+fn extent(log: &Mutex<Box<dyn Log>>) -> (Status, u64) {
+    let log = lock(log);
+    (log.status(), log.status().head + log.capacity())
+}
+
 fn damaged(log: &Mutex<Box<dyn Log>>, position: u64, why: String) -> Error {
     let log = lock(log);
     Error::Damaged { what: log.name(), offset: log.offset(position), why }
@@ -203,6 +205,38 @@ fn durable_behind(
         from += begins as u64;
     }
     Ok(None)
+}
+
+/// Calls `each` with position and contents of the records that can be read behind `position`, where one cannot; of those longer
+/// than [`MARK_BYTES`] none is looked for.
+pub fn scan_behind(
+    log: &Mutex<Box<dyn Log>>,
+    position: u64,
+    mut each: impl FnMut(u64, &Record<'_>),
+) -> Result<()> {
+    let (status, end) = extent(log);
+    let mut from = position + 4;
+    let mut window = Vec::new();
+    while from < end {
+        window.resize((end - from).min(2 * MARK_BYTES) as usize, 0);
+        lock(log).read(from, &mut window)?;
+        let begins = if from + window.len() as u64 == end { window.len() } else { MARK_BYTES as usize };
+        let mut at = 0;
+        while at < begins {
+            let bytes = length(&window[at..]).filter(|&bytes| bytes as u64 <= MARK_BYTES).unwrap_or(0);
+            let place = Place::new(&status, from + at as u64);
+            let record = window.get(at..at + bytes).and_then(|bytes| Record::check(bytes, place));
+            match record {
+                Some(Ok(record)) => {
+                    each(from + at as u64, &record);
+                    at += record.bytes;
+                }
+                _ => at += 4,
+            }
+        }
+        from += at as u64;
+    }
+    Ok(())
 }
 
 /// Whether what is at `position` looks like flash that nothing has been written to.

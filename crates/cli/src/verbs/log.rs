@@ -1,4 +1,4 @@
-//! `nvlab log`: what is in a log or segment of recoverable memory.
+//! `nvlab log`: what is in a log or segment of recoverable memory; recovers and repairs logs.
 
 use crate::args::LogVerb;
 use crate::failure::Failure;
@@ -8,21 +8,27 @@ use crate::verbs::facts;
 use nvlab_rvm::Error;
 use nvlab_rvm::inspect::{self, Entry, FoundHeap, Inspection};
 use nvlab_rvm::record::{Contents, Headers};
+use nvlab_rvm::repair;
+use nvlab_rvm::store::SegmentFolder;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn log(output: &Output, verb: LogVerb) -> Result<(), Failure> {
     match verb {
         LogVerb::Stat { file } => stat(output, &file),
         LogVerb::Dump { file, bytes } => dump(output, &file, bytes),
         LogVerb::Check { file } => check(output, &file),
+        LogVerb::Recover { file, folder, relocate } => recover(output, &file, folder, relocate),
+        LogVerb::Salvage { file } => salvage(output, &file),
     }
 }
 
 fn failure(error: Error) -> Failure {
     match error {
-        Error::Damaged { .. } => Failure::Check(error.to_string()),
+        Error::Damaged { .. } => {
+            Failure::Check(format!("{error}\n`nvlab log salvage` keeps what is before the damage"))
+        }
         Error::Io { .. } => Failure::Machine(error.to_string()),
         _ => Failure::Input(error.to_string()),
     }
@@ -194,5 +200,77 @@ fn check(output: &Output, file: &Path) -> Result<(), Failure> {
             ));
         }
     }
+    Ok(())
+}
+
+fn recover(
+    output: &Output,
+    file: &Path,
+    folder: Option<PathBuf>,
+    relocate: Vec<(PathBuf, PathBuf)>,
+) -> Result<(), Failure> {
+    let mut counts = Counts::default();
+    Inspection::open(file).and_then(|log| log.each_entry(|entry| counts.add(entry))).map_err(failure)?;
+    let folder = folder.unwrap_or_else(|| file.parent().map_or_else(PathBuf::new, Path::to_path_buf));
+    let before = SegmentFolder::new(folder);
+    for name in counts.segments.values() {
+        let path = before.path(name);
+        if !relocate.is_empty() && !relocate.iter().any(|(old, _)| path.starts_with(old)) {
+            let why = "is in none of the folders that --relocate names; nothing has been changed";
+            return Err(Failure::Input(format!("{}: segment {} {why}", file.display(), path.display())));
+        }
+    }
+    let segments = relocate.into_iter().fold(before, |segments, (old, new)| segments.relocate(old, new));
+    let paths: Vec<String> =
+        counts.segments.values().map(|name| segments.path(name).display().to_string()).collect();
+    let recovery = repair::recover(file, segments).map_err(failure)?;
+    facts::print(
+        output,
+        "nvlab.log-recovery/1",
+        &[
+            ("commits", recovery.commits.into()),
+            ("log_bytes", recovery.log_bytes.into()),
+            ("applied_bytes", recovery.applied_bytes.into()),
+            ("segments", paths.join(" ").into()),
+        ],
+    );
+    Ok(())
+}
+
+fn salvage(output: &Output, file: &Path) -> Result<(), Failure> {
+    let mut names = Counts::default();
+    // The error is the damage, or is reported by what follows.
+    let _ = Inspection::open(file).and_then(|log| log.each_entry(|entry| names.add(entry)));
+    let mut lost = Counts::default();
+    let mut ranges: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let found = repair::salvage(file, |entry| {
+        lost.add(entry);
+        entry.each_range(|range| {
+            let (count, bytes) = ranges.entry(range.segment).or_default();
+            (*count, *bytes) = (*count + 1, *bytes + range.data.len() as u64);
+        });
+    });
+    let Some(found) = found.map_err(failure)? else {
+        output.print(format!("{}: undamaged, nothing has been changed", file.display()));
+        return Ok(());
+    };
+    let name =
+        |segment: &u32| lost.segments.get(segment).or(names.segments.get(segment)).map_or("?", |name| name);
+    let lost_ranges: Vec<String> = ranges
+        .iter()
+        .map(|(segment, (count, bytes))| format!("{}: {count} ranges, {bytes} B", name(segment)))
+        .collect();
+    facts::print(
+        output,
+        "nvlab.log-salvage/1",
+        &[
+            ("kept_commits", found.commits.into()),
+            ("damaged_at", found.offset.into()),
+            ("why", found.why.into()),
+            ("lost_commits_at_least", (lost.commits + 1).into()),
+            ("lost_and_readable", lost_ranges.join("; ").into()),
+            ("copy", found.copy.display().to_string().into()),
+        ],
+    );
     Ok(())
 }

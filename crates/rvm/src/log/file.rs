@@ -180,6 +180,18 @@ impl Log for FileLog {
         Ok(tail)
     }
 
+    fn cut(&mut self, tail: u64) -> Result<()> {
+        self.change(|log| {
+            let end = log.status().head + log.capacity();
+            let zeros = vec![0; REWRITE_BYTES];
+            for position in (tail..end).step_by(REWRITE_BYTES) {
+                log.write(position, &zeros[..REWRITE_BYTES.min((end - position) as usize)])?;
+            }
+            log.sync()?;
+            log.status.cut(log.store.as_ref(), &log.name, tail)
+        })
+    }
+
     fn mark(&self) -> Option<u64> {
         self.status.mark()
     }

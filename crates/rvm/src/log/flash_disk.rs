@@ -112,6 +112,21 @@ impl FlashDiskLog {
         self.store.sync().map_err(Error::io("force", &self.name))
     }
 
+    /// The sector of the tail keeps what is before that.
+    fn cut_sectors(&mut self, tail: u64) -> Result<()> {
+        let sector_bytes = u64::from(self.status.sector_bytes());
+        let start = tail / sector_bytes * sector_bytes;
+        let end = self.status().head / sector_bytes * sector_bytes + self.ring_bytes();
+        let mut bytes = vec![0; REWRITE_BYTES];
+        self.read(start, &mut bytes[..(tail - start) as usize])?;
+        for position in (start..end).step_by(REWRITE_BYTES) {
+            self.write(position, &bytes[..REWRITE_BYTES.min((end - position) as usize)])?;
+            bytes.fill(0);
+        }
+        self.store.sync().map_err(Error::io("force", &self.name))?;
+        self.status.cut(self.store.as_ref(), &self.name, tail)
+    }
+
     fn write(&self, position: u64, sectors: &[u8]) -> Result<()> {
         for (_, at, range) in by_block(self.ring_bytes(), position, sectors.len()) {
             let written = self.store.write(&sectors[range], status::BYTES + at);
@@ -195,6 +210,12 @@ impl Log for FlashDiskLog {
         self.set_status(self.status().next_generation(head))?;
         (self.partial, self.tail, self.forced) = (Vec::new(), Some(head), head);
         Ok(head)
+    }
+
+    fn cut(&mut self, tail: u64) -> Result<()> {
+        self.check()?;
+        let cut = self.cut_sectors(tail);
+        self.fail_on_error(cut)
     }
 
     fn mark(&self) -> Option<u64> {

@@ -30,7 +30,7 @@
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
 use super::status::{self, StatusPair};
-use super::{Log, Status};
+use super::{Log, Status, cannot_cut};
 use crate::checksum::crc32c;
 use crate::core::View;
 use crate::flash::by_block;
@@ -409,11 +409,22 @@ impl<L: Log> Log for HybridLog<L> {
         Ok(head)
     }
 
-    /// On the store for large appends, in the small log for others.
+    /// It would be on one device, and records are on two.
+    fn cut(&mut self, _tail: u64) -> Result<()> {
+        Err(cannot_cut(&self.name()))
+    }
+
+    /// None: small appends force the small log only.
+    fn mark(&self) -> Option<u64> {
+        None
+    }
+
     /// None: its records are on two devices.
     fn view(&self) -> Result<Option<View>> {
         Ok(None)
     }
+
+    /// On the store for large appends, in the small log for others.
 
     fn offset(&self, position: u64) -> u64 {
         let covering = |(entry, _): &&(Entry, u64)| entry.position <= position && position < entry.end();

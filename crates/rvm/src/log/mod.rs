@@ -52,6 +52,10 @@ impl Status {
     }
 }
 
+fn cannot_cut(name: &str) -> Error {
+    Error::Invalid(format!("{name}: the end of a log of this kind cannot be cut off"))
+}
+
 /// A place for records. It takes one caller at a time; whoever opened it is the only one.
 pub trait Log: Debug + Send {
     /// Its name in messages: the path of a file, the name of a device.
@@ -79,8 +83,13 @@ pub trait Log: Debug + Send {
     /// Begins a new generation with an empty log, after the records up to `tail` have been applied; durable when it
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
-    /// A position before which everything was durable, not more than [`status::MARK_BYTES`] before the end of the last forced
-    /// append, or that append alone lies behind it. `None`: the log keeps no such mark.
+    /// Makes `tail`, where a record cannot be read, the end: nothing behind it can be read any more. Durable when it returns.
+    /// Logs on flash, which cannot be overwritten, and hybrid ones refuse.
+    fn cut(&mut self, _tail: u64) -> Result<()> {
+        Err(cannot_cut(&self.name()))
+    }
+    /// A position before which everything was durable. It is not more than 1 MiB before the end of the last forced append, or that
+    /// append alone lies behind it. `None`: the log keeps no such mark.
     fn mark(&self) -> Option<u64> {
         None
     }

@@ -3,9 +3,8 @@
 //! 1. A copy is replaced and synced before the other is touched, the worse copy first: at any moment one is whole.
 //! 2. Once a write has returned, both copies are the same: damage to either is tolerated.
 //! 3. Of two whole copies the one with the higher sequence holds.
-//! 4. Everything before the *mark* was durable when the mark was written, with appends, not with a sync of its own: a record
-//!    before it that cannot be read was damaged. It is never more than [`MARK_BYTES`] before the end of what is durable, unless
-//!    that is one append.
+//! 4. Everything before the *mark* was durable when that was written, together with an append and not synced on its own: a record
+//!    before it that cannot be read was damaged. Not more than 1 MiB behind it is durable, unless one append is longer.
 //!
 //! # Format, version 1
 //!
@@ -41,7 +40,7 @@ const SPACING: u64 = 4096;
 pub const BYTES: u64 = 2 * SPACING;
 
 /// So much can be durable behind the mark.
-pub const MARK_BYTES: u64 = 1 << 20;
+pub(crate) const MARK_BYTES: u64 = 1 << 20;
 
 const ENCODED: usize = 76;
 const CHECKED: usize = 60;
@@ -217,7 +216,7 @@ impl StatusPair {
     }
 
     /// A position before which everything was durable; `None` if an earlier program wrote the log.
-    pub fn mark(&self) -> Option<u64> {
+    pub(crate) fn mark(&self) -> Option<u64> {
         self.copy.mark
     }
 
@@ -228,7 +227,13 @@ impl StatusPair {
     /// Called before an append that ends at `end`, when everything before `forced` is durable: moves the mark there if that
     /// append would end too far behind it, and returns whether it did. The caller syncs it with the append or before.
     #[inline]
-    pub fn mark_before(&mut self, store: &dyn Store, name: &str, forced: u64, end: u64) -> Result<bool> {
+    pub(crate) fn mark_before(
+        &mut self,
+        store: &dyn Store,
+        name: &str,
+        forced: u64,
+        end: u64,
+    ) -> Result<bool> {
         let marked = self.marked_or_head();
         if end <= marked + MARK_BYTES || forced <= marked {
             return Ok(false);
@@ -238,9 +243,15 @@ impl StatusPair {
         written.map_err(Error::io("write the mark of", &name)).map(|()| true)
     }
 
+    /// Moves the mark back to `tail`: what was durable behind it is given up.
+    pub(crate) fn cut(&mut self, store: &dyn Store, name: &str, tail: u64) -> Result<()> {
+        self.copy.mark = self.copy.mark.map(|mark| mark.min(tail));
+        self.write(store, name, self.copy.status)
+    }
+
     /// Writes the copy that was found once more, to be synced by the caller. If the device has it, a power failure meanwhile
     /// changes nothing; if only a cache has it, the other copy is whole.
-    pub fn rewrite(&self, store: &dyn Store, name: &str) -> Result<()> {
+    pub(crate) fn rewrite(&self, store: &dyn Store, name: &str) -> Result<()> {
         let written = store.write(&self.copy.encode(), self.offset + (1 - self.worse) * SPACING);
         written.map_err(Error::io("write the status of", &name))
     }

@@ -143,17 +143,30 @@ fn write_zeros(file: &File, mut at: u64, end: u64) -> io::Result<()> {
 
 /// Segments that are files of a folder; their names are paths, relative to it unless they begin with `/`.
 #[derive(Clone, Debug)]
-pub struct SegmentFolder(PathBuf);
+pub struct SegmentFolder {
+    folder: PathBuf,
+    /// Folders, and those that have taken their place.
+    moved: Vec<(PathBuf, PathBuf)>,
+}
 
 impl SegmentFolder {
     /// The segments of this folder.
     pub fn new(folder: impl Into<PathBuf>) -> SegmentFolder {
-        SegmentFolder(folder.into())
+        SegmentFolder { folder: folder.into(), moved: Vec::new() }
+    }
+
+    /// The same, but what lies in folder `old` is looked for in `new`: a log that has been copied together with its segments, whose
+    /// absolute paths it names, would else be recovered into the originals.
+    pub fn relocate(mut self, old: impl Into<PathBuf>, new: impl Into<PathBuf>) -> SegmentFolder {
+        self.moved.push((old.into(), new.into()));
+        self
     }
 
     /// The file of a segment.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        let path = self.folder.join(name);
+        let moved = self.moved.iter().find_map(|(old, new)| Some(new.join(path.strip_prefix(old).ok()?)));
+        moved.unwrap_or(path)
     }
 
     /// Creates a segment of `bytes` zero bytes; one of that name must not exist.

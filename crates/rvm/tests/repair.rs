@@ -1,0 +1,125 @@
+//! Logs that were copied with their folder, and damaged ones.
+
+use nvlab_rvm::log::battery_ram::BatteryRam;
+use nvlab_rvm::log::file::FileLog;
+use nvlab_rvm::log::flash_disk::FlashDiskLog;
+use nvlab_rvm::repair::{recover, salvage};
+use nvlab_rvm::store::{FileStore, SegmentFolder};
+use nvlab_rvm::{Error, Log, Options, Result, Rvm, Truncation};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const SEGMENT: u64 = 1 << 16;
+const COMMITS: u8 = 6;
+
+/// A log, none of whose commits has been applied, with segments that are named by `name`. Returns where each record ends.
+fn fill(log: impl Log + 'static, name: &str) -> Vec<u64> {
+    let segments = SegmentFolder::new("/");
+    segments.create(name, SEGMENT).unwrap();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(log, segments, options).unwrap();
+    let mut region = rvm.map(name, 0..SEGMENT).unwrap();
+    let mut commit = |number: u8| {
+        let mut transaction = region.begin();
+        transaction.set_range(usize::from(number) * 100..usize::from(number) * 100 + 90)?.fill(number);
+        transaction.commit()?;
+        Ok::<u64, Error>(rvm.statistics().live_bytes)
+    };
+    (1..=COMMITS).map(|number| commit(number).unwrap()).collect()
+}
+
+/// How many commits the segment has, which are the first ones.
+fn applied(path: &Path) -> u8 {
+    let bytes = std::fs::read(path).unwrap();
+    let has = |number: &u8| bytes[usize::from(*number) * 100..][..90].iter().all(|byte| byte == number);
+    let count = (1..=COMMITS).take_while(has).count() as u8;
+    assert!(!(count + 1..=COMMITS).any(|number| has(&number)), "a later commit without an earlier one");
+    count
+}
+
+#[test]
+fn a_copied_folder_is_recovered_into_the_copies() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    [&old, &new].iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+    fill(FileLog::create(&old.join("log"), 1 << 16).unwrap(), old.join("data").to_str().unwrap());
+    for file in ["log", "data"] {
+        std::fs::copy(old.join(file), new.join(file)).unwrap();
+    }
+    let recovery = recover(&new.join("log"), SegmentFolder::new("/").relocate(&old, &new)).unwrap();
+    assert_eq!(recovery.commits, u64::from(COMMITS));
+    assert_eq!((applied(&old.join("data")), applied(&new.join("data"))), (0, COMMITS));
+    assert_eq!(recover(&new.join("log"), SegmentFolder::new("/")).unwrap().commits, 0);
+    // Names of folders, not of what begins with the same letters.
+    let segments = SegmentFolder::new("/").relocate("/a/old", "/b");
+    assert_eq!(segments.path("/a/old/c/d"), Path::new("/b/c/d"));
+    assert_eq!(segments.path("/a/older/c"), Path::new("/a/older/c"));
+}
+
+/// Damages one record of a log, salvages it, and recovers what is left.
+fn damage(log: &Path, name: &Path, begin: u64, number: u8) {
+    let what = format!("{}, commit {number}", log.display());
+    let file = std::fs::File::options().read(true).write(true).open(log).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 8192 + begin + 5).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], 8192 + begin + 5).unwrap();
+    let before = std::fs::read(log).unwrap();
+    let refused: Result<_> = recover(log, SegmentFolder::new("/"));
+    assert!(matches!(refused, Err(Error::Damaged { .. })), "{what}: {refused:?}");
+    let mut lost = 0;
+    let found =
+        salvage(log, |entry| entry.each_range(|range| lost += u8::from(range.data.len() == 90))).unwrap();
+    let found = found.unwrap_or_else(|| panic!("{what}: it is not damaged"));
+    assert_eq!((found.commits, found.offset), (u64::from(number) - 1, 8192 + begin), "{what}");
+    // All but the damaged one can be read.
+    assert_eq!(lost, COMMITS - number, "{what}");
+    assert!(std::fs::read(&found.copy).unwrap() == before, "{what}");
+    assert!(salvage(log, |_| ()).unwrap().is_none(), "{what}");
+    assert_eq!(recover(log, SegmentFolder::new("/")).unwrap().commits, u64::from(number) - 1, "{what}");
+    // To segments in memory, commits store themselves what they change.
+    assert!(log.ends_with("ram") || applied(name) == number - 1, "{what}");
+}
+
+#[test]
+fn the_readable_prefix_of_a_damaged_log_is_kept() {
+    for number in 1..COMMITS {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let name = |name: &str| path(name).to_str().unwrap().to_string();
+        FileStore::create(&path("disk"), 1 << 16, |_| Ok(())).unwrap();
+        let disk = Box::new(FileStore::open(&path("disk"), 0).unwrap());
+        let ends = [
+            ("file", fill(FileLog::create(&path("file"), 1 << 16).unwrap(), &name("a"))),
+            ("ram", fill(BatteryRam::create(&path("ram"), 1 << 16).unwrap(), &name("b"))),
+            ("disk", fill(FlashDiskLog::create(disk, "disk".into(), 7, 512).unwrap(), &name("c"))),
+        ];
+        for ((log, ends), segment) in ends.into_iter().zip(["a", "b", "c"]) {
+            let first = ends[0] - (ends[1] - ends[0]);
+            let begin = if number == 1 { first } else { ends[usize::from(number) - 2] };
+            damage(&path(log), &path(segment), begin, number);
+        }
+    }
+}
+
+/// What the mark says was durable is given up, even if nothing behind the damage can be read.
+#[test]
+fn a_log_that_ends_in_garbage_is_cut_as_well() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (path, segments) = (folder.path().join("log"), SegmentFolder::new(folder.path()));
+    segments.create("data", 8 << 20).unwrap();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(FileLog::create(&path, 8 << 20).unwrap(), segments.clone(), options).unwrap();
+    let mut region = rvm.map("data", 0..8 << 20).unwrap();
+    for number in 1..30 {
+        let mut transaction = region.begin();
+        transaction.set_range(number * 1000..number * 1000 + (100 << 10)).unwrap().fill(number as u8);
+        transaction.commit().unwrap();
+    }
+    drop((region, rvm));
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&vec![0; 4 << 20], 8192 + (500 << 10)).unwrap();
+    assert!(matches!(recover(&path, segments.clone()), Err(Error::Damaged { .. })));
+    let found = salvage(&path, |entry| panic!("{entry:?}")).unwrap().unwrap();
+    assert_eq!(found.commits, 4);
+    assert_eq!(recover(&path, segments).unwrap().commits, 4);
+}
