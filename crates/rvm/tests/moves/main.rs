@@ -59,6 +59,27 @@ fn nothing_acknowledged_is_lost_at_any_step() {
     }
 }
 
+/// A program was killed while a segment grew: its new length is in the cache only. What the next one commits there is found.
+#[test]
+fn a_length_that_a_killed_program_left_is_durable_before_it_is_used() {
+    for seed in 0..20 {
+        let disk = fresh(LOG);
+        disk.plan(None, seed);
+        disk.store("one").set_len(8 * PAGE as u64).unwrap();
+        let open = |disk: &Disk| {
+            let log = FileLog::open_on(disk.store("log"), "log".into()).unwrap();
+            Rvm::open(log, disk.clone(), options(0)).unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+        };
+        let rvm = open(&disk);
+        let mut region = rvm.map("one", 0..8 * PAGE as u64).unwrap();
+        let mut transaction = region.begin();
+        transaction.write(7 * PAGE, b"kept").unwrap();
+        transaction.commit().unwrap();
+        let region = open(&disk.restart()).map("one", 0..8 * PAGE as u64).unwrap();
+        assert_eq!(&region[7 * PAGE..7 * PAGE + 4], b"kept");
+    }
+}
+
 /// Opens a log of 8 KiB with one segment of 16 pages.
 fn open(folder: &Path, at_percent: u8) -> Rvm {
     let (log, segments) = (FileLog::create(&folder.join("log"), 8192).unwrap(), SegmentFolder::new(folder));
