@@ -29,6 +29,7 @@
 //! | 16 | 4 | checksum of the bytes |
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
+use super::file::REWRITE_BYTES;
 use super::status::{self, StatusPair};
 use super::{Log, Status, cannot_cut};
 use crate::checksum::crc32c;
@@ -291,18 +292,29 @@ impl<L: Log> HybridLog<L> {
         self.small.force()
     }
 
-    /// The large appends first: a stub says that what it stands for is durable.
-    fn try_rewrite(&mut self) -> Result<()> {
-        let head = self.status().head;
-        for entry in self.entries.iter().map(|(entry, _)| entry).filter(|entry| entry.is_large) {
-            let position = entry.position.max(head);
-            let mut bytes = vec![0; (entry.end() - position) as usize];
-            self.read_store(position, &mut bytes)?;
-            self.write_store(position, &bytes)?;
+    /// What no entry has in the small log comes first: a stub says that what it stands for is durable. An append on the store has
+    /// no stub if its sync failed or the small log was full.
+    fn try_rewrite(&mut self, tail: u64) -> Result<()> {
+        let inline = self.entries.iter().map(|(entry, _)| entry).filter(|entry| !entry.is_large);
+        let inline: Vec<(u64, u64)> = inline.map(|entry| (entry.position, entry.end())).collect();
+        let mut from = self.status().head;
+        for (position, end) in inline.into_iter().chain([(tail, tail)]) {
+            self.rewrite_store(from, position.min(tail))?;
+            from = from.max(end);
         }
         self.status.rewrite(self.store.as_ref(), &self.name)?;
         self.store.sync().map_err(Error::io("force", &self.name))?;
         self.small.rewrite(self.small_tail)
+    }
+
+    fn rewrite_store(&self, from: u64, end: u64) -> Result<()> {
+        let mut bytes = vec![0; end.saturating_sub(from).min(REWRITE_BYTES as u64) as usize];
+        for position in (from..end).step_by(REWRITE_BYTES) {
+            let piece = &mut bytes[..(end - position).min(REWRITE_BYTES as u64) as usize];
+            self.read_store(position, piece)?;
+            self.write_store(position, piece)?;
+        }
+        Ok(())
     }
 
     fn try_truncate(&mut self, head: u64) -> Result<()> {
@@ -382,9 +394,9 @@ impl<L: Log> Log for HybridLog<L> {
         Ok(())
     }
 
-    fn rewrite(&mut self, _tail: u64) -> Result<()> {
+    fn rewrite(&mut self, tail: u64) -> Result<()> {
         self.check()?;
-        let rewritten = self.try_rewrite();
+        let rewritten = self.try_rewrite(tail);
         self.fail_on_error(rewritten)
     }
 

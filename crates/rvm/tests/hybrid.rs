@@ -1,0 +1,92 @@
+//! Hybrid logs whose small part is a log on a file: errors, power failures and damage.
+
+use nvlab_rvm::log::file::FileLog;
+use nvlab_rvm::log::hybrid::HybridLog;
+use nvlab_rvm::log::status;
+use nvlab_rvm::store::disk::{Disk, Failure};
+use nvlab_rvm::{Options, Region, Result, Rvm, Truncation};
+
+const SEGMENT: usize = 32768;
+const THRESHOLD: usize = 300;
+
+/// The small log is full before the store is: small appends go there, too.
+fn fresh() -> Disk {
+    let disk = Disk::default();
+    disk.create("data", SEGMENT);
+    disk.create("small", status::BYTES as usize + 4096);
+    disk.create("log", status::BYTES as usize + 8192);
+    let small = FileLog::create_on(disk.store("small"), "small".into()).unwrap();
+    HybridLog::create(small, disk.store("log"), "log", THRESHOLD).unwrap();
+    disk
+}
+
+fn open(disk: &Disk) -> Result<(Rvm, Region)> {
+    let small = FileLog::open_on(disk.store("small"), "small".into())?;
+    let log = HybridLog::open(small, disk.store("log"), "log", THRESHOLD)?;
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(log, disk.clone(), options)?;
+    let region = rvm.map("data", 0..SEGMENT as u64)?;
+    Ok((rvm, region))
+}
+
+/// The states after each commit, and how many commits were acknowledged.
+#[derive(Default)]
+struct Model {
+    states: Vec<Vec<u8>>,
+    acknowledged: usize,
+}
+
+/// Commits until an error or the last.
+fn run(disk: &Disk, model: &mut Model, commits: usize) -> Result<()> {
+    model.states.push(vec![0; SEGMENT]);
+    let (_rvm, mut region) = open(disk)?;
+    for commit in 0..commits {
+        let bytes = if commit % 6 == 5 { 1100 } else { 150 + commit % 30 };
+        let at = commit * 5531 % (SEGMENT - bytes);
+        let mut next = model.states[commit].clone();
+        next[at..at + bytes].fill(commit as u8 + 1);
+        let mut transaction = region.begin();
+        transaction.write(at, &next[at..at + bytes])?;
+        model.states.push(next);
+        transaction.commit()?;
+        model.acknowledged = commit + 1;
+    }
+    Ok(())
+}
+
+/// What is found is the state after some commit, not before the last one acknowledged.
+fn check(disk: &Disk, model: &Model, what: &str) {
+    let (_rvm, region) = open(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = model.states.iter().rposition(|state| *state == region.to_vec());
+    let found = found.unwrap_or_else(|| panic!("{what}: what was found is the state after no commit"));
+    assert!(found >= model.acknowledged, "{what}: commit {found}, {} acknowledged", model.acknowledged);
+}
+
+/// A write or sync fails once, which marks what it should have written clean; the next program reads it from the cache and
+/// recovers. The power fails at every operation of that.
+#[test]
+fn every_cut_of_the_recovery_of_a_hybrid_after_an_error() {
+    const COMMITS: usize = 30;
+    let disk = fresh();
+    disk.plan(None, 0);
+    run(&disk, &mut Model::default(), COMMITS).unwrap();
+    let (operations, mut cuts) = (disk.operations(), 0);
+    for fault in 1..=operations {
+        let (disk, mut model) = (fresh(), Model::default());
+        disk.plan(Some((fault, Failure::Eio)), fault);
+        let _ = run(&disk, &mut model, COMMITS);
+        check(&disk.copy(), &model, &format!("error at operation {fault}"));
+        for cut in 1.. {
+            let disk = disk.copy();
+            disk.plan(Some((cut, Failure::Power)), cut * 31);
+            let _ = open(&disk);
+            if disk.operations() < cut {
+                break;
+            }
+            let what = format!("error at operation {fault}, cut at {cut} of the recovery");
+            check(&disk.restart(), &model, &what);
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 1000, "only {cuts} cuts");
+}
