@@ -66,7 +66,7 @@ pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) ->
             }
             Some(Err(why)) => return Err(damaged(log, position, why)),
             None => {
-                let lost = durable_behind(log, &status, position, end)?;
+                let lost = durable_behind(&mut reader, &status, position)?;
                 return lost.map_or(Ok(position), |why| Err(damaged(log, position, why)));
             }
         }
@@ -176,31 +176,59 @@ fn damaged(log: &Mutex<Box<dyn Log>>, position: u64, why: String) -> Error {
 /// Why what is at `position`, where no record checks, was durable; `None` if it is the tail.
 ///
 /// A log with a mark: the last append lies within [`MARK_BYTES`] behind the mark, or the mark is where it begins. So the record
-/// with a barrier that an append behind `position` begins with is whole within that distance. Other logs are searched to their
-/// end for records that are not longer.
-fn durable_behind(
-    log: &Mutex<Box<dyn Log>>,
-    status: &Status,
-    position: u64,
-    end: u64,
-) -> Result<Option<String>> {
+/// with a barrier that an append behind `position` begins with is whole within that distance. In other logs the stated length is
+/// followed, and else records that are not longer than that are looked for to their end.
+fn durable_behind(reader: &mut Reader<'_>, status: &Status, position: u64) -> Result<Option<String>> {
+    let (log, end) = (reader.log, reader.end);
     let mark = lock(log).mark();
     if let Some(mark) = mark.filter(|&mark| position < mark) {
         return Ok(Some(format!(
             "a record does not check, but everything before position {mark} was durable"
         )));
     }
-    let limit = if mark.is_some() { end.min(position + MARK_BYTES) } else { end };
+    let later = match mark {
+        Some(_) => barrier_from(log, status, position, end.min(position + MARK_BYTES))?,
+        None => match barrier_after(reader, status, position)? {
+            Some(later) => Some(later),
+            None => barrier_from(log, status, position, end)?,
+        },
+    };
+    let why = "was written after it was durable";
+    Ok(later.map(|later| format!("a record does not check, but one at position {later} {why}")))
+}
+
+/// The position of the first record with a barrier, of whatever length, among those behind the one at `position`, which does not
+/// check but may state its length rightly.
+fn barrier_after(reader: &mut Reader<'_>, status: &Status, position: u64) -> Result<Option<u64>> {
+    let stated = reader.get(position, HEADER_BYTES)?.and_then(length);
+    let Some(mut at) = stated.map(|bytes| position + bytes as u64) else { return Ok(None) };
+    while let Some(bytes) = reader.record(at)? {
+        match Record::check(bytes, Place::new(status, at)) {
+            Some(Ok(record)) if record.barrier => return Ok(Some(at)),
+            Some(Ok(record)) => at += record.bytes as u64,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+/// The position of the first record with a barrier, of at most [`MARK_BYTES`], between `from` and `limit`, or where flash has been
+/// erased.
+fn barrier_from(
+    log: &Mutex<Box<dyn Log>>,
+    status: &Status,
+    mut from: u64,
+    limit: u64,
+) -> Result<Option<u64>> {
+    let has_mark = lock(log).mark().is_some();
     let mut window = Vec::new();
-    let mut from = position;
-    while from < limit && (mark.is_some() || !is_erased(log, from, limit)?) {
+    while from < limit && (has_mark || !is_erased(log, from, limit)?) {
         // A record that begins in the first half of the window is whole in it, if it is not too long.
         window.resize((limit - from).min(2 * MARK_BYTES) as usize, 0);
         lock(log).read(from, &mut window)?;
         let begins = if from + window.len() as u64 == limit { window.len() } else { MARK_BYTES as usize };
         if let Some(later) = barrier_in(&window, begins, status, from) {
-            let why = "was written after it was durable";
-            return Ok(Some(format!("a record does not check, but one at position {later} {why}")));
+            return Ok(Some(later));
         }
         from += begins as u64;
     }
