@@ -4,7 +4,7 @@ use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::log::status;
 use nvlab_rvm::store::disk::{Disk, Failure};
-use nvlab_rvm::{Options, Region, Result, Rvm, Truncation};
+use nvlab_rvm::{Error, Options, Region, Result, Rvm, Truncation};
 
 const SEGMENT: usize = 32768;
 const THRESHOLD: usize = 300;
@@ -89,4 +89,34 @@ fn every_cut_of_the_recovery_of_a_hybrid_after_an_error() {
         }
     }
     assert!(cuts > 1000, "only {cuts} cuts");
+}
+
+/// Bytes of the small log up to the last that is not zero.
+fn small_bytes(disk: &Disk) -> usize {
+    let mut bytes = vec![0; status::BYTES as usize + 4096];
+    disk.store("small").read(&mut bytes, 0).unwrap();
+    bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
+}
+
+/// Any bit of an entry, header or data, with another behind it: what was acknowledged later is not dropped.
+#[test]
+fn every_flipped_bit_of_an_entry_but_the_last_is_noticed() {
+    let disk = fresh();
+    run(&disk, &mut Model::default(), 7).unwrap();
+    let before_the_last = small_bytes(&disk);
+    let disk = fresh();
+    let mut model = Model::default();
+    // The identity is another one, the lengths are the same.
+    run(&disk, &mut model, 8).unwrap();
+    assert!(small_bytes(&disk) > before_the_last + 100);
+    check(&disk.copy(), &model, "nothing is damaged");
+    for bit in status::BYTES as usize * 8..before_the_last * 8 {
+        let damaged = disk.copy();
+        damaged.damage("small", |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        match open(&damaged) {
+            Err(Error::Damaged { .. }) => (),
+            Err(error) => panic!("bit {bit}: {error}"),
+            Ok((rvm, _)) => panic!("bit {bit}: opened with {} commits", rvm.recovery().commits),
+        }
+    }
 }

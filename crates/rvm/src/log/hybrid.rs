@@ -6,14 +6,16 @@
 //!
 //! 1. A large append is durable when both are: the store is forced first, then the stub is appended, then the small log
 //!    is forced. So a stub whose data do not match it is damage, never a power failure.
-//! 2. The small log has its entries in the order of their positions.
+//! 2. The small log has its entries in the order of their positions. Each is appended when those before it are durable: one that
+//!    cannot be read before another was damaged.
 //! 3. What no entry has in the small log is at its place on the store: the byte at position p at p modulo the capacity. So the
 //!    capacity is that of the store. When the small log is full, small appends go to the store too, and large ones have
 //!    no stub; their records are then checked by their own checksums alone. Truncation makes room again.
 //! 4. The status is on the store. It changes before the small log is truncated or reset: a power failure in between leaves
 //!    entries that are before the head or of another generation, and both are passed over.
 //!
-//! What it costs: a force after a large append is one of the store and one of the small log. A change of status forces the
+//! What it costs: a force after a large append is one of the store and one of the small log; so is a second append without one
+//! in between. A change of status forces the
 //! store twice. Opening reads the large appends in the log once to check them.
 //!
 //! # Format, version 1
@@ -73,7 +75,8 @@ impl Entry {
     fn decode(header: &[u8; HEADER], status: Status, at: u64) -> Option<Entry> {
         let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
         let position = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));
-        let is_valid = word(CHECKED) == Self::header_crc(header, status, at) && word(12) < 2;
+        // The checksum last: entries are looked for at every byte.
+        let is_valid = word(12) < 2 && word(8) > 0 && word(CHECKED) == Self::header_crc(header, status, at);
         let entry = Entry { position, bytes: word(8), is_large: word(12) == 1, crc: word(16) };
         is_valid.then_some(entry)
     }
@@ -97,6 +100,8 @@ pub struct HybridLog<L> {
     entries: VecDeque<(Entry, u64)>,
     /// Where the small log goes on.
     small_tail: u64,
+    /// Whether the last of them has not been forced.
+    is_entry_unforced: bool,
     /// Large appends on the store that have no stub yet.
     unforced: Vec<Entry>,
     /// Where the next append begins; none before the reset that follows opening.
@@ -165,6 +170,7 @@ impl<L: Log> HybridLog<L> {
             threshold,
             entries,
             small_tail,
+            is_entry_unforced: false,
             unforced,
             tail: None,
             failed: None,
@@ -187,7 +193,7 @@ impl<L: Log> HybridLog<L> {
                 }
                 if crc32c(&[&data]) != entry.crc {
                     // The last append may have been torn. A stub was appended when its data were durable.
-                    if is_inline && self.entry_at(next)?.is_none() {
+                    if is_inline && self.entry_behind(at)?.is_none() {
                         return Ok(());
                     }
                     return Err(self.damaged(&entry, at));
@@ -198,7 +204,33 @@ impl<L: Log> HybridLog<L> {
             }
             self.small_tail = next;
         }
-        Ok(())
+        let at = self.small_tail;
+        let Some(later) = self.entry_behind(at)? else { return Ok(()) };
+        let why = format!("no entry can be read, but everything before position {later} was durable");
+        Err(Error::Damaged { what: self.small.name(), offset: self.small.offset(at), why })
+    }
+
+    /// A position of the small log behind `at` before which everything was durable: one with an entry, or its mark.
+    fn entry_behind(&mut self, at: u64) -> Result<Option<u64>> {
+        const WINDOW: usize = 64 << 10;
+        let (small, status) = (self.small.status(), self.status());
+        // Without an entry of this generation, the small log may not have been reset for it.
+        if let Some(mark) = self.small.mark().filter(|&mark| small.head < at && at < mark) {
+            return Ok(Some(mark));
+        }
+        let end = small.head + self.small.capacity();
+        let mut window = Vec::new();
+        for start in (at + 1..end).step_by(WINDOW) {
+            window.resize((end - start).min((WINDOW + HEADER - 1) as u64) as usize, 0);
+            self.small.read(start, &mut window)?;
+            let mut headers = window.windows(HEADER).zip(start..);
+            let is_entry =
+                |header: &[u8], at| Entry::decode(header.try_into().expect("24 bytes"), status, at).is_some();
+            if let Some((_, found)) = headers.find(|&(header, at)| is_entry(header, at)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// The entry at a position of the small log, if there is one.
@@ -254,7 +286,11 @@ impl<L: Log> HybridLog<L> {
     fn append_small(&mut self, entry: Entry, data: &[u8]) -> Result<()> {
         let mut bytes = entry.encode(self.status(), self.small_tail).to_vec();
         bytes.extend_from_slice(data);
+        if self.is_entry_unforced {
+            self.small.force()?;
+        }
         self.small.append(self.small_tail, &bytes)?;
+        self.is_entry_unforced = true;
         self.entries.push_back((entry, self.small_tail));
         self.small_tail += bytes.len() as u64;
         Ok(())
@@ -289,7 +325,9 @@ impl<L: Log> HybridLog<L> {
 
     fn try_force(&mut self) -> Result<()> {
         self.commit_large()?;
-        self.small.force()
+        self.small.force()?;
+        self.is_entry_unforced = false;
+        Ok(())
     }
 
     /// What no entry has in the small log comes first: a stub says that what it stands for is durable. An append on the store has
@@ -333,6 +371,7 @@ impl<L: Log> HybridLog<L> {
         self.small_tail = self.small.reset(self.small_tail)?;
         self.entries.clear();
         self.unforced.clear();
+        self.is_entry_unforced = false;
         self.tail = Some(head);
         Ok(())
     }
