@@ -45,7 +45,12 @@ impl Core {
             if state.forced >= position {
                 return Ok(Some(state));
             }
-            state.check()?;
+            if let Err(error) = state.check() {
+                // If this thread watched the time for the others, nobody does now.
+                state.is_guarded = false;
+                self.wake_force(state);
+                return Err(error);
+            }
             let left = match state.is_forcing {
                 true => None,
                 false if state.is_complete() => return self.force(state),
@@ -136,22 +141,16 @@ impl Core {
             state.force_time = (state.force_time * 7 + began.elapsed()) / 8;
         }
         state.statistics.forces += 1;
-        let result = match result {
-            Ok(()) => {
-                state.forced = state.spool_start;
-                self.durable.store(state.forced, Ordering::Release);
-                Ok(())
-            }
-            Err(error) => {
-                self.wake_space(&state);
-                Err(state.fail(error))
-            }
-        };
-        if result.is_ok() && state.waiting_for_force == 0 {
+        if let Err(error) = result {
+            return Err(self.fail(state, error));
+        }
+        state.forced = state.spool_start;
+        self.durable.store(state.forced, Ordering::Release);
+        if state.waiting_for_force == 0 {
             return Ok(Some(state));
         }
         self.wake_force(state);
-        result.map(|()| None)
+        Ok(None)
     }
 }
 

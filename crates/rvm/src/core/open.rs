@@ -128,14 +128,16 @@ impl Core {
         }
         let mut state = self.state();
         state.check()?;
-        let index = self.use_segment(&mut state, name)?;
+        let index;
+        (state, index) = self.use_segment(state, name)?;
         state = self.wait_until_applied(state, index, &range)?;
-        let segment = &mut state.segments[index];
-        let has = segment.store.len().map_err(Error::io("measure", &name))?;
+        let has = state.segments[index].store.len().map_err(Error::io("measure", &name))?;
         if range.end > has {
             return Err(Error::Invalid(format!("{name} has {has} B, not {}", range.end)));
         }
-        check_overlap(segment, &range)?;
+        check_overlap(&state.segments[index], &range)?;
+        state = self.lengthen(state, index, range.end)?;
+        let segment = &mut state.segments[index];
         if let Some(file) = segment.store.file() {
             take_room(file, name, &range)?;
         }
@@ -162,25 +164,66 @@ impl Core {
 
     /// Bytes of a segment.
     pub(crate) fn segment_bytes(&self, name: &str) -> Result<u64> {
-        let mut state = self.state();
+        let state = self.state();
         state.check()?;
-        let index = self.use_segment(&mut state, name)?;
+        let (state, index) = self.use_segment(state, name)?;
         state.segments[index].store.len().map_err(Error::io("measure", &name))
     }
 
     /// The number of a segment, which is opened when it is first used.
-    fn use_segment(&self, state: &mut State, name: &str) -> Result<usize> {
+    fn use_segment<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        name: &str,
+    ) -> Result<(MutexGuard<'a, State>, usize)> {
         if let Some(index) = state.segments.iter().position(|segment| segment.name == name) {
-            return Ok(index);
+            return Ok((state, index));
         }
         let store: Arc<dyn Store> = Arc::from(self.segments.open(name)?);
+        let synced_bytes = store.len().map_err(Error::io("measure", &name))?;
         // A program that was killed may have lengthened it: the log must not change what a power failure takes away again.
-        store.sync().map_err(Error::io("sync", &name))?;
-        state.map_through(state.segments.len(), name, store.as_ref())?;
+        if let Err(error) = store.sync() {
+            // A second sync may succeed although it does not write what this one should have.
+            return Err(self.fail(state, Error::io("sync", &name)(error)));
+        }
+        let index = state.segments.len();
+        state.map_through(index, name, store.as_ref())?;
         state.names_bytes += name.len() as u64 + 24;
-        let (name, mapped, given_up) = (name.to_string(), Vec::new(), Vec::new());
-        state.segments.push(Segment { name, store, is_named: false, logged_at: None, mapped, given_up });
-        Ok(state.segments.len() - 1)
+        state.segments.push(Segment {
+            name: name.to_string(),
+            store,
+            synced_bytes,
+            is_named: false,
+            logged_at: None,
+            mapped: Vec::new(),
+            given_up: Vec::new(),
+        });
+        Ok((state, index))
+    }
+
+    /// Gives a segment at least so many bytes, durably. After a failed attempt it may be longer, but a power failure takes that away.
+    fn lengthen<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        index: usize,
+        bytes: u64,
+    ) -> Result<MutexGuard<'a, State>> {
+        let segment = &state.segments[index];
+        if bytes <= segment.synced_bytes {
+            return Ok(state);
+        }
+        let (name, store) = (segment.name.clone(), segment.store.clone());
+        let has = store.len().map_err(Error::io("measure", &name))?;
+        if has < bytes {
+            store.set_len(bytes).map_err(Error::io("lengthen", &name))?;
+        }
+        if let Err(error) = store.sync() {
+            // What it should have written may be what a truncation under way has just stored.
+            return Err(self.fail(state, Error::io("sync", &name)(error)));
+        }
+        state.map_through(index, &name, store.as_ref())?;
+        state.segments[index].synced_bytes = has.max(bytes);
+        Ok(state)
     }
 
     /// Lengthens a region, and its segment if need be, to `bytes`.
@@ -192,24 +235,18 @@ impl Core {
         }
         let mut state = self.state();
         state.check()?;
-        state = self.wait_until_applied(state, memory.segment as usize, &(old.end..new.end))?;
-        let segment = &mut state.segments[memory.segment as usize];
+        let index = memory.segment as usize;
+        state = self.wait_until_applied(state, index, &(old.end..new.end))?;
+        check_overlap(&state.segments[index], &(old.end..new.end))?;
+        state = self.lengthen(state, index, new.end)?;
+        let segment = &mut state.segments[index];
+        if let Some(file) = segment.store.file() {
+            take_room(file, &segment.name, &new)?;
+        }
+        memory.grow(segment.store.as_ref(), bytes)?;
         segment.mapped.retain(|mapped| *mapped != old);
-        let (name, store) = (segment.name.clone(), segment.store.clone());
-        let grown = check_overlap(segment, &new).and_then(|()| {
-            if store.len().map_err(Error::io("measure", &name))? < new.end {
-                store.set_len(new.end).map_err(Error::io("lengthen", &name))?;
-                // What it should have written may be what a truncation under way has just stored.
-                store.sync().map_err(Error::io("sync", &name)).map_err(|error| state.fail(error))?;
-                state.map_through(memory.segment as usize, &name, store.as_ref())?;
-            }
-            if let Some(file) = store.file() {
-                take_room(file, &name, &new)?;
-            }
-            memory.grow(store.as_ref(), bytes)
-        });
-        state.segments[memory.segment as usize].mapped.push(memory.range());
-        grown
+        segment.mapped.push(new);
+        Ok(())
     }
 
     /// Gets the pages of a region ready for stores, and those of its segment if commits store to it.

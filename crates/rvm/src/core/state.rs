@@ -49,9 +49,12 @@ pub struct Core {
 pub(super) struct Segment {
     pub name: String,
     pub store: Arc<dyn Store>,
+    /// So much of its length is durable.
+    pub synced_bytes: u64,
     /// A record after the head (of the next epoch) names it.
     pub is_named: bool,
-    /// The last record that changes it begins here or earlier. Not before the head: it is yet to be applied.
+    /// The last record that changes it begins here, or behind those here that name segments. Not before the head: it is yet to be
+    /// applied.
     pub logged_at: Option<u64>,
     /// Ranges that are mapped.
     pub mapped: Vec<Range<u64>>,
@@ -172,12 +175,6 @@ impl State {
             self.unstored.clear();
         }
     }
-
-    /// Records the first failure; everybody is refused from now on.
-    pub fn fail(&mut self, error: Error) -> Error {
-        self.failed.get_or_insert_with(|| Arc::new(error.clone()));
-        error
-    }
 }
 
 impl Core {
@@ -187,6 +184,14 @@ impl Core {
 
     pub(super) fn log(&self) -> MutexGuard<'_, Box<dyn Log>> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the first failure; everybody is refused from now on, and those that wait are woken to be told.
+    pub(super) fn fail(&self, mut state: MutexGuard<'_, State>, error: Error) -> Error {
+        state.failed.get_or_insert_with(|| Arc::new(error.clone()));
+        self.wake_space(&state);
+        self.wake_force(state);
+        error
     }
 
     /// Waits until a force ends, or for so long. `None`: every record before `position` is durable, and the lock is not held.

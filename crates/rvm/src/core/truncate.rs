@@ -41,11 +41,7 @@ impl Core {
                 state.statistics.applied_bytes += bytes;
                 Ok(state)
             }
-            Err(error) => {
-                let error = state.fail(error);
-                self.wake_force(state);
-                Err(error)
-            }
+            Err(error) => Err(self.fail(state, error)),
         }
     }
 
