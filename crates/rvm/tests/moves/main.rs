@@ -1,5 +1,7 @@
 //! Regions that are mapped, dropped, grown and mapped again while the log is truncated in the background: their memory holds
 //! what was committed, at every step, and so do the segments after a crash at any step.
+//!
+//! `NVLAB_RVM_CASES` sets the number of random histories.
 
 mod model;
 mod slow;
@@ -16,6 +18,12 @@ use std::time::Duration;
 
 const LOG: usize = status::BYTES as usize + 8192;
 
+/// Every failure with all options, unless more are asked for.
+fn cases() -> u64 {
+    let wanted = std::env::var("NVLAB_RVM_CASES");
+    wanted.map_or(12, |cases| cases.parse().unwrap_or_else(|_| panic!("NVLAB_RVM_CASES={cases}")))
+}
+
 fn options(seed: u64) -> Options {
     let truncation = match seed % 4 {
         0 => Truncation::WhenFull,
@@ -26,7 +34,7 @@ fn options(seed: u64) -> Options {
 
 #[test]
 fn memory_holds_what_was_committed_at_every_step() {
-    for seed in 0..60 {
+    for seed in 0..cases() {
         let (disk, mut model) = (fresh(LOG), Model::new());
         run(&disk, &mut model, seed, 250, options(seed)).unwrap();
         check(&disk.copy(), &model, options(seed), &format!("seed {seed}"));
@@ -42,7 +50,7 @@ fn found(disk: &Disk, failure: Failure) -> Disk {
 /// does). The next program goes on with what it finds, until the power fails once more.
 #[test]
 fn nothing_acknowledged_is_lost_at_any_step() {
-    for seed in 0..60 {
+    for seed in 0..cases() {
         let (disk, mut model, options) = (fresh(LOG), Model::new(), options(seed));
         let failure = [Failure::Power, Failure::Eio, Failure::Enospc][seed as usize % 3];
         let at = 1 + Rng(seed).next(900) as u64;
