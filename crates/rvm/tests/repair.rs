@@ -54,6 +54,40 @@ fn a_copied_folder_is_recovered_into_the_copies() {
     let segments = SegmentFolder::new("/").relocate("/a/old", "/b");
     assert_eq!(segments.path("/a/old/c/d"), Path::new("/b/c/d"));
     assert_eq!(segments.path("/a/older/c"), Path::new("/a/older/c"));
+    // The innermost, in whatever order.
+    let segments = SegmentFolder::new("/").relocate("/a", "/x").relocate("/a/old", "/b").relocate("/", "/y");
+    let paths = ["/a/old/c", "/a/c", "/c"].map(|name| segments.path(name));
+    assert_eq!(paths.each_ref().map(|path| path.to_str().unwrap()), ["/b/c", "/x/c", "/y/c"]);
+}
+
+/// Of two segments, to which changes are stored as they are read, the second is too short or is not there: the first is left as it
+/// was, and so is the log.
+#[test]
+fn a_log_one_of_whose_segments_is_missing_changes_none() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (path, segments) = (folder.path().join("log"), SegmentFolder::new(folder.path()));
+    ["one", "two"].iter().for_each(|name| segments.create(name, SEGMENT).unwrap());
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(FileLog::create(&path, 1 << 16).unwrap(), segments.clone(), options).unwrap();
+    for name in ["one", "two"] {
+        let mut region = rvm.map(name, 0..SEGMENT).unwrap();
+        let mut transaction = region.begin();
+        transaction.write(SEGMENT as usize - 5, name.as_bytes()).unwrap();
+        transaction.commit().unwrap();
+    }
+    drop(rvm);
+    let contents = || ["log", "one"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
+    let (before, two, away) = (contents(), segments.path("two"), segments.path("away"));
+    std::fs::rename(&two, &away).unwrap();
+    let missing = recover(&path, segments.clone());
+    assert!(matches!(missing, Err(Error::Io { .. })), "{missing:?}");
+    assert!(contents() == before, "a segment was missing");
+    std::fs::File::create(&two).unwrap().set_len(SEGMENT - 3).unwrap();
+    let short = recover(&path, segments.clone());
+    assert!(matches!(short, Err(Error::Format { offset, .. }) if offset == SEGMENT - 3), "{short:?}");
+    assert!(contents() == before, "a segment was short");
+    std::fs::rename(&away, &two).unwrap();
+    assert_eq!(recover(&path, segments).unwrap().commits, 2);
 }
 
 /// Damages one record of a log, salvages it, and recovers what is left.

@@ -82,7 +82,7 @@ impl Pages {
     pub fn insert(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let end = offset + data.len() as u64;
         if end > self.store_bytes {
-            return Err(self.too_short(end));
+            return Err(too_short(&self.name, self.store_bytes, end));
         }
         self.applied_bytes += data.len() as u64;
         match &mut self.memory {
@@ -92,12 +92,6 @@ impl Pages {
             }
             None => self.insert_in_pages(offset, data),
         }
-    }
-
-    #[cold]
-    fn too_short(&self, end: u64) -> Error {
-        let why = format!("the log changes it up to byte {end}, but it has {}", self.store_bytes);
-        Error::Format { what: self.name.clone(), offset: self.store_bytes, why }
     }
 
     #[inline(never)]
@@ -164,6 +158,13 @@ impl Pages {
         }
         Ok(std::mem::take(&mut self.applied_bytes))
     }
+}
+
+/// The error of a segment that ends before what the log changes.
+#[cold]
+pub(super) fn too_short(name: &str, has: u64, end: u64) -> Error {
+    let why = format!("the log changes it up to byte {end}, but it has {has}");
+    Error::Format { what: name.into(), offset: has, why }
 }
 
 #[cfg(test)]

@@ -156,7 +156,8 @@ impl SegmentFolder {
     }
 
     /// The same, but what lies in folder `old` is looked for in `new`: a log that has been copied together with its segments, whose
-    /// absolute paths it names, would else be recovered into the originals.
+    /// absolute paths it names, would else be recovered into the originals. Of several folders one of which is in another, the
+    /// innermost counts.
     pub fn relocate(mut self, old: impl Into<PathBuf>, new: impl Into<PathBuf>) -> SegmentFolder {
         self.moved.push((old.into(), new.into()));
         self
@@ -165,8 +166,12 @@ impl SegmentFolder {
     /// The file of a segment.
     pub fn path(&self, name: &str) -> PathBuf {
         let path = self.folder.join(name);
-        let moved = self.moved.iter().find_map(|(old, new)| Some(new.join(path.strip_prefix(old).ok()?)));
-        moved.unwrap_or(path)
+        let within = |(old, new): &(PathBuf, PathBuf)| {
+            let rest = path.strip_prefix(old).ok()?;
+            Some((rest.components().count(), new.join(rest)))
+        };
+        let moved = self.moved.iter().filter_map(within).min_by_key(|(below, _)| *below);
+        moved.map_or(path.clone(), |(_, new)| new)
     }
 
     /// Creates a segment of `bytes` zero bytes; one of that name must not exist.
