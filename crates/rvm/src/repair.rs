@@ -6,6 +6,7 @@ use crate::log::battery_ram::BatteryRam;
 use crate::store::{FileStore, SegmentFolder};
 use crate::{Error, Log, Result};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Applies the log in a file, of whatever kind but hybrid, to its segments, and empties it.
@@ -37,8 +38,14 @@ pub struct Salvage {
 /// Keeps of a damaged log what is before the damage, so that it can be opened; `None` if it is not damaged. `lost` is called for
 /// each record of at most 1 MiB behind that which can be read: it is given up because an earlier one is missing. What cannot be
 /// read is lost, too. Segments may hold changes of lost records: of a truncation that was under way, or, where log and segments lie
-/// in memory, of nearly all. The log as it was is copied first, to a file whose name ends in `.damaged` and which must not exist.
+/// in memory, of nearly all. The log as it was is copied first, to a file whose name ends in `.damaged` and which must not exist. So
+/// the log has to be in a file, not on a raw device.
 pub fn salvage(path: &Path, lost: impl FnMut(&Entry<'_>)) -> Result<Option<Salvage>> {
+    if !std::fs::metadata(path).map_err(Error::io("examine", &path.display()))?.is_file() {
+        // Beside a device a copy would lie in memory.
+        let why = "it is no regular file, so there is no safe place for a copy beside it: copy it to a file, and salvage that";
+        return Err(Error::Invalid(format!("{}: {why}", path.display())));
+    }
     let log = Inspection::on(FileStore::open(path, 0)?, path)?;
     let (mut tail, mut commits) = (log.status().head, 0);
     let scanned = log.each_entry(|entry| {
@@ -61,18 +68,32 @@ pub fn salvage(path: &Path, lost: impl FnMut(&Entry<'_>)) -> Result<Option<Salva
     Ok(Some(Salvage { commits, offset, why, copy }))
 }
 
-/// Copies the log, durably.
+/// Copies the log, durably: all of it or, after a power failure, none, besides a file whose name ends in `.new`.
 fn copy_of(path: &Path) -> Result<PathBuf> {
-    let mut copy = path.as_os_str().to_owned();
-    copy.push(".damaged");
-    let copy = PathBuf::from(copy);
+    let named = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let (copy, unfinished) = (named(".damaged"), named(".damaged.new"));
     let write = || {
-        let mut into = nvlab_os::file::private().create_new(true).open(&copy)?;
+        let mut into = nvlab_os::file::private().create(true).truncate(true).open(&unfinished)?;
         std::io::copy(&mut File::open(path)?, &mut into)?;
         into.sync_all()?;
+        // A link, unlike a new name, replaces nothing.
+        let linked = std::fs::hard_link(&unfinished, &copy);
+        std::fs::remove_file(&unfinished)?;
+        linked?;
         let folder = copy.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     };
-    write().map_err(Error::io("create", &copy.display()))?;
-    Ok(copy)
+    match write() {
+        Ok(()) => Ok(copy),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let why =
+                "exists: it is the log as it was before an earlier attempt. Keep it, under another name";
+            Err(Error::Invalid(format!("{} {why}", copy.display())))
+        }
+        Err(error) => Err(Error::io("create", &copy.display())(error)),
+    }
 }

@@ -153,7 +153,19 @@ fn a_log_that_ends_in_garbage_is_cut_as_well() {
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&vec![0; 4 << 20], 8192 + (500 << 10)).unwrap();
     assert!(matches!(recover(&path, segments.clone()), Err(Error::Damaged { .. })));
+    // An earlier attempt has left the original, and a part of a copy. The log is left as it is.
+    let (original, unfinished) = (folder.path().join("log.damaged"), folder.path().join("log.damaged.new"));
+    std::fs::write(&original, "the original").unwrap();
+    std::fs::write(&unfinished, "a part").unwrap();
+    let error = salvage(&path, |_| ()).unwrap_err().to_string();
+    assert!(error.contains("it is the log as it was before an earlier attempt"), "{error}");
+    assert_eq!(std::fs::read(&original).unwrap(), b"the original");
+    std::fs::remove_file(&original).unwrap();
+    std::fs::write(&unfinished, "a part").unwrap();
     let found = salvage(&path, |entry| panic!("{entry:?}")).unwrap().unwrap();
     assert_eq!(found.commits, 4);
+    assert!(original.exists() && !unfinished.exists());
     assert_eq!(recover(&path, segments).unwrap().commits, 4);
+    let error = salvage(Path::new("/dev/null"), |_| ()).unwrap_err().to_string();
+    assert!(error.contains("it is no regular file"), "{error}");
 }

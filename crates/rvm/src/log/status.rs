@@ -2,9 +2,10 @@
 //!
 //! 1. A copy is replaced and synced before the other is touched, the worse copy first: at any moment one is whole.
 //! 2. Once a write has returned, both copies are the same: damage to either is tolerated.
-//! 3. Of two whole copies the one with the higher sequence holds.
+//! 3. Of two whole copies the one with the higher sequence holds, and of the same sequence the one with the higher mark.
 //! 4. Everything before the *mark* was durable when that was written, together with an append and not synced on its own: a record
-//!    before it that cannot be read was damaged. Not more than 1 MiB behind it is durable, unless one append is longer.
+//!    before it that cannot be read was damaged. Not more than 1 MiB behind it is durable, unless one append is longer. The copies take
+//!    turns: when one gets a mark, that of the other is durable.
 //!
 //! # Format, version 1
 //!
@@ -57,6 +58,11 @@ struct Copy {
 }
 
 impl Copy {
+    /// The newer of two copies has the greater. Marks that were given up are those of an earlier sequence.
+    fn age(&self) -> (u64, Option<u64>) {
+        (self.sequence, self.mark)
+    }
+
     fn mark_crc(&self, mark: u64) -> u32 {
         let Status { identity, generation, .. } = self.status;
         crc32c(&[[identity, generation, mark].map(u64::to_le_bytes).as_flattened()])
@@ -136,6 +142,8 @@ pub struct StatusPair {
     offset: u64,
     /// The copy to replace first.
     worse: u64,
+    /// It has a mark that the other one has not.
+    is_marked: bool,
     copy: Copy,
 }
 
@@ -157,7 +165,7 @@ impl StatusPair {
         }
         let status = Status { identity, generation: 0, head: 0 };
         let copy = Copy { sector_bytes, kind, capacity, sequence: 0, status, mark: None };
-        let mut pair = StatusPair { offset, worse: 0, copy };
+        let mut pair = StatusPair { offset, worse: 0, is_marked: false, copy };
         pair.write(store, name, status)?;
         Ok(pair)
     }
@@ -165,9 +173,8 @@ impl StatusPair {
     /// Finds the status of a log of this kind.
     pub fn open(store: &dyn Store, name: &str, offset: u64, kind: [u8; 4]) -> Result<StatusPair> {
         let copies = [0, 1].map(|slot| Self::read(store, name, offset + slot * SPACING));
-        let whole: Vec<Copy> = copies.iter().flatten().copied().collect();
-        let (worse, mut copy) = match copies {
-            [Ok(first), Ok(second)] if second.sequence > first.sequence => (0, second),
+        let (worse, copy) = match copies {
+            [Ok(first), Ok(second)] if second.age() > first.age() => (0, second),
             [Ok(first), Ok(_)] => (1, first),
             [Ok(first), Err(Error::Format { .. })] => (1, first),
             [Err(Error::Format { .. }), Ok(second)] => (0, second),
@@ -179,9 +186,7 @@ impl StatusPair {
             let offset = offset + (1 - worse) * SPACING + 16;
             return Err(Error::Format { what: name.into(), offset, why });
         }
-        let same = whole.iter().filter(|other| other.status.generation == copy.status.generation);
-        copy.mark = same.filter_map(|other| other.mark).max();
-        Ok(StatusPair { offset, worse, copy })
+        Ok(StatusPair { offset, worse, is_marked: false, copy })
     }
 
     fn read(store: &dyn Store, name: &str, offset: u64) -> Result<Copy> {
@@ -211,7 +216,7 @@ impl StatusPair {
                 .and_then(|()| store.sync())
                 .map_err(Error::io("write the status of", &name))?;
         }
-        self.copy = copy;
+        (self.copy, self.is_marked) = (copy, false);
         Ok(())
     }
 
@@ -238,7 +243,11 @@ impl StatusPair {
         if end <= marked + MARK_BYTES || forced <= marked {
             return Ok(false);
         }
-        self.copy.mark = Some(forced);
+        if self.is_marked {
+            // That mark has been synced, for what was appended with it has been forced: it is not the one to be torn now.
+            self.worse = 1 - self.worse;
+        }
+        (self.copy.mark, self.is_marked) = (Some(forced), true);
         let written = store.write(&self.copy.encode(), self.offset + self.worse * SPACING);
         written.map_err(Error::io("write the mark of", &name)).map(|()| true)
     }
@@ -385,6 +394,36 @@ mod tests {
             store.0.lock().unwrap().0[512 + slot * SPACING as usize + 64..][..12].fill(0);
         }
         assert_eq!(found(), None);
+    }
+
+    /// Two marks are in different copies: if the second is torn or damaged, the first counts, not the status before both.
+    #[test]
+    fn a_damaged_mark_leaves_the_one_before() {
+        let (store, mut pair) = created();
+        for forced in [700, 800, 900] {
+            assert!(pair.mark_before(&store, "a log", forced, 2 * MARK_BYTES).unwrap());
+        }
+        for (slot, found) in [(pair.worse, 800), (1 - pair.worse, 900)] {
+            let at = 512 + (slot * SPACING) as usize + 3;
+            store.0.lock().unwrap().0[at] ^= 1;
+            let again = StatusPair::open(&store, "a log", 512, KIND).unwrap();
+            assert_eq!((again.mark(), again.worse), (Some(found), slot));
+            store.0.lock().unwrap().0[at] ^= 1;
+        }
+        // The one that a cache may have alone is written again; the other is whole.
+        let again = StatusPair::open(&store, "a log", 512, KIND).unwrap();
+        assert_eq!((again.mark(), again.worse), (Some(900), 1 - pair.worse));
+    }
+
+    /// The power fails when one copy has the mark that was moved back, and the other the old one.
+    #[test]
+    fn a_mark_that_was_given_up_is_not_found_again() {
+        let (store, mut pair) = created();
+        pair.mark_before(&store, "a log", 700, 2 * MARK_BYTES).unwrap();
+        pair.write(&store, "a log", pair.status()).unwrap();
+        store.0.lock().unwrap().1 = 2;
+        pair.cut(&store, "a log", 500).unwrap_err();
+        assert_eq!(StatusPair::open(&store, "a log", 512, KIND).unwrap().mark(), Some(500));
     }
 
     #[test]
