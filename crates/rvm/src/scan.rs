@@ -220,9 +220,9 @@ fn barrier_from(
     mut from: u64,
     limit: u64,
 ) -> Result<Option<u64>> {
-    let has_mark = lock(log).mark().is_some();
+    let is_flash = lock(log).is_flash();
     let mut window = Vec::new();
-    while from < limit && (has_mark || !is_erased(log, from, limit)?) {
+    while from < limit && !(is_flash && is_erased(log, from, limit)?) {
         // A record that begins in the first half of the window is whole in it, if it is not too long.
         window.resize((limit - from).min(2 * MARK_BYTES) as usize, 0);
         lock(log).read(from, &mut window)?;
@@ -269,7 +269,7 @@ pub fn scan_behind(
 
 /// Whether what is at `position` looks like flash that nothing has been written to.
 fn is_erased(log: &Mutex<Box<dyn Log>>, position: u64, limit: u64) -> Result<bool> {
-    let mut bytes = vec![0; ERASED_BYTES.min((limit - position) as usize)];
+    let mut bytes = vec![0; (limit - position).min(ERASED_BYTES as u64) as usize];
     lock(log).read(position, &mut bytes)?;
     Ok(bytes.iter().all(|byte| *byte == 0xff))
 }

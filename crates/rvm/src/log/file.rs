@@ -21,6 +21,11 @@ pub(super) const REWRITE_BYTES: usize = 1 << 20;
 /// The smallest log.
 const CAPACITY_MIN: u64 = 4096;
 
+/// Bytes of the piece that begins at `position`.
+pub(super) fn rewrite_bytes(position: u64, end: u64) -> usize {
+    end.saturating_sub(position).min(REWRITE_BYTES as u64) as usize
+}
+
 /// A log on a [`Store`].
 #[derive(Debug)]
 pub struct FileLog {
@@ -154,9 +159,9 @@ impl Log for FileLog {
 
     fn rewrite(&mut self, tail: u64) -> Result<()> {
         self.change(|log| {
-            let mut bytes = vec![0; REWRITE_BYTES.min((tail - log.status().head) as usize)];
+            let mut bytes = vec![0; rewrite_bytes(log.status().head, tail)];
             for position in (log.status().head..tail).step_by(REWRITE_BYTES) {
-                let piece = &mut bytes[..REWRITE_BYTES.min((tail - position) as usize)];
+                let piece = &mut bytes[..rewrite_bytes(position, tail)];
                 log.read(position, piece)?;
                 log.write(position, piece)?;
             }
@@ -185,7 +190,7 @@ impl Log for FileLog {
             let end = log.status().head + log.capacity();
             let zeros = vec![0; REWRITE_BYTES];
             for position in (tail..end).step_by(REWRITE_BYTES) {
-                log.write(position, &zeros[..REWRITE_BYTES.min((end - position) as usize)])?;
+                log.write(position, &zeros[..rewrite_bytes(position, end)])?;
             }
             log.sync()?;
             log.status.cut(log.store.as_ref(), &log.name, tail)

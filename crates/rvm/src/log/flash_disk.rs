@@ -12,7 +12,7 @@
 //! [`super::status`] in the first 8 KiB, kind `sect`; then the log: the byte at position p is at p modulo its length, which
 //! is one sector more than the capacity.
 
-use super::file::REWRITE_BYTES;
+use super::file::{REWRITE_BYTES, rewrite_bytes};
 use super::status::{self, StatusPair};
 use super::{Log, Status};
 use crate::flash::by_block;
@@ -102,9 +102,9 @@ impl FlashDiskLog {
         let sector_bytes = u64::from(self.status.sector_bytes());
         let start = self.status().head / sector_bytes * sector_bytes;
         let end = tail.next_multiple_of(sector_bytes);
-        let mut bytes = vec![0; REWRITE_BYTES.min((end - start) as usize)];
+        let mut bytes = vec![0; rewrite_bytes(start, end)];
         for position in (start..end).step_by(REWRITE_BYTES) {
-            let piece = &mut bytes[..REWRITE_BYTES.min((end - position) as usize)];
+            let piece = &mut bytes[..rewrite_bytes(position, end)];
             self.read(position, piece)?;
             self.write(position, piece)?;
         }
@@ -120,7 +120,7 @@ impl FlashDiskLog {
         let mut bytes = vec![0; REWRITE_BYTES];
         self.read(start, &mut bytes[..(tail - start) as usize])?;
         for position in (start..end).step_by(REWRITE_BYTES) {
-            self.write(position, &bytes[..REWRITE_BYTES.min((end - position) as usize)])?;
+            self.write(position, &bytes[..rewrite_bytes(position, end)])?;
             bytes.fill(0);
         }
         self.store.sync().map_err(Error::io("force", &self.name))?;

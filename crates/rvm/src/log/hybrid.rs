@@ -31,7 +31,7 @@
 //! | 16 | 4 | checksum of the bytes |
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
-use super::file::REWRITE_BYTES;
+use super::file::{REWRITE_BYTES, rewrite_bytes};
 use super::status::{self, StatusPair};
 use super::{Log, Status, cannot_cut};
 use crate::checksum::crc32c;
@@ -346,9 +346,9 @@ impl<L: Log> HybridLog<L> {
     }
 
     fn rewrite_store(&self, from: u64, end: u64) -> Result<()> {
-        let mut bytes = vec![0; end.saturating_sub(from).min(REWRITE_BYTES as u64) as usize];
+        let mut bytes = vec![0; rewrite_bytes(from, end)];
         for position in (from..end).step_by(REWRITE_BYTES) {
-            let piece = &mut bytes[..(end - position).min(REWRITE_BYTES as u64) as usize];
+            let piece = &mut bytes[..rewrite_bytes(position, end)];
             self.read_store(position, piece)?;
             self.write_store(position, piece)?;
         }

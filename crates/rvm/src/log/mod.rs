@@ -93,6 +93,10 @@ pub trait Log: Debug + Send {
     fn mark(&self) -> Option<u64> {
         None
     }
+    /// Whether it is flash: all bits are set where nothing has been written since the head passed.
+    fn is_flash(&self) -> bool {
+        false
+    }
     /// What it holds, for a log that lies in memory.
     fn view(&self) -> Result<Option<View>> {
         Ok(None)

@@ -278,6 +278,10 @@ impl<F: Flash> Log for FlashLog<F> {
         Ok(status.head)
     }
 
+    fn is_flash(&self) -> bool {
+        true
+    }
+
     fn offset(&self, position: u64) -> u64 {
         self.flash.device_offset(self.place(position))
     }
