@@ -11,10 +11,15 @@ const THRESHOLD: usize = 300;
 
 /// The small log is full before the store is: small appends go there, too.
 fn fresh() -> Disk {
+    fresh_with(8192)
+}
+
+/// With so many bytes for large appends.
+fn fresh_with(store_bytes: usize) -> Disk {
     let disk = Disk::default();
     disk.create("data", SEGMENT);
     disk.create("small", status::BYTES as usize + 4096);
-    disk.create("log", status::BYTES as usize + 8192);
+    disk.create("log", status::BYTES as usize + store_bytes);
     let small = FileLog::create_on(disk.store("small"), "small".into()).unwrap();
     HybridLog::create(small, disk.store("log"), "log", THRESHOLD).unwrap();
     disk
@@ -118,5 +123,32 @@ fn every_flipped_bit_of_an_entry_but_the_last_is_noticed() {
             Err(error) => panic!("bit {bit}: {error}"),
             Ok((rvm, _)) => panic!("bit {bit}: opened with {} commits", rvm.recovery().commits),
         }
+    }
+}
+
+/// Behind what was durable no record is looked for to the end of a large store, whether the small log was full or not. When it is,
+/// most appends have no entry; more than 1 MiB of them is damaged.
+#[test]
+fn a_large_store_is_not_searched_and_damage_is_found() {
+    for (commits, most, name, bytes) in [(8, 90, "small", 300..301), (3000, 280, "log", 100_000..1_400_000)] {
+        let (disk, mut model) = (fresh_with(64 << 20), Model::default());
+        model.states.push(vec![0; SEGMENT]);
+        let (rvm, mut region) = open(&disk).unwrap();
+        for commit in 0..commits {
+            let mut transaction = region.begin();
+            transaction.set_range(0..1000 * (commit % 2) + 100).unwrap().fill(commit as u8);
+            transaction.commit().unwrap();
+        }
+        drop((rvm, region));
+        let opened = disk.copy();
+        opened.plan(None, 0);
+        let (rvm, _region) = open(&opened).unwrap();
+        assert_eq!(rvm.recovery().commits, commits as u64);
+        assert!(opened.operations() < most, "{commits} commits: {} operations", opened.operations());
+        let damaged = disk.copy();
+        let at = status::BYTES as usize;
+        damaged.damage(name, |all| all[at + bytes.start..at + bytes.end].fill(0));
+        let opened = open(&damaged).map(|(rvm, _)| rvm.recovery());
+        assert!(matches!(opened, Err(Error::Damaged { .. })), "{commits} commits: {opened:?}");
     }
 }

@@ -106,6 +106,8 @@ pub struct HybridLog<L> {
     unforced: Vec<Entry>,
     /// Where the next append begins; none before the reset that follows opening.
     tail: Option<u64>,
+    /// Where it did at the last force.
+    forced: u64,
     failed: Option<Arc<Error>>,
 }
 
@@ -173,6 +175,7 @@ impl<L: Log> HybridLog<L> {
             is_entry_unforced: false,
             unforced,
             tail: None,
+            forced: 0,
             failed: None,
         }
     }
@@ -318,6 +321,10 @@ impl<L: Log> HybridLog<L> {
                 return self.append_small(entry, data);
             }
         }
+        if !entry.is_large || !self.has_room(HEADER * (self.unforced.len() + 1)) {
+            // No entry will say that what is before it was durable.
+            self.status.mark_before(self.store.as_ref(), &self.name, self.forced, entry.end())?;
+        }
         self.write_store(entry.position, data)?;
         self.unforced.push(Entry { is_large: true, ..entry });
         Ok(())
@@ -327,6 +334,7 @@ impl<L: Log> HybridLog<L> {
         self.commit_large()?;
         self.small.force()?;
         self.is_entry_unforced = false;
+        self.forced = self.tail.unwrap_or(self.forced);
         Ok(())
     }
 
@@ -372,7 +380,7 @@ impl<L: Log> HybridLog<L> {
         self.entries.clear();
         self.unforced.clear();
         self.is_entry_unforced = false;
-        self.tail = Some(head);
+        (self.tail, self.forced) = (Some(head), head);
         Ok(())
     }
 
@@ -465,9 +473,10 @@ impl<L: Log> Log for HybridLog<L> {
         Err(cannot_cut(&self.name()))
     }
 
-    /// None: small appends force the small log only.
+    /// Everything before an entry was durable when that was appended. Appends without one move the mark on the store.
     fn mark(&self) -> Option<u64> {
-        None
+        let marked = self.status.mark()?;
+        Some(self.entries.back().map_or(marked, |(entry, _)| entry.position.max(marked)))
     }
 
     /// None: its records are on two devices.
