@@ -392,7 +392,7 @@ fn a_damaged_length_is_noticed_however_long_the_record() {
             }
             let mut transaction = region.begin();
             let range = transaction.set_range(number * 8..number * 8 + bytes).unwrap();
-            range.iter_mut().enumerate().for_each(|(index, byte)| *byte = (index * 7919 >> 3) as u8);
+            range.iter_mut().enumerate().for_each(|(index, byte)| *byte = ((index * 7919) >> 3) as u8);
             transaction.commit().unwrap();
         }
         drop((region, rvm));

@@ -485,7 +485,6 @@ impl<L: Log> Log for HybridLog<L> {
     }
 
     /// On the store for large appends, in the small log for others.
-
     fn offset(&self, position: u64) -> u64 {
         let covering = |(entry, _): &&(Entry, u64)| entry.position <= position && position < entry.end();
         match self.entries.iter().find(covering) {
