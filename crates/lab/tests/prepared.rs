@@ -140,7 +140,8 @@ fn an_interrupted_preparation_goes_on_where_it_was() {
         assert!(went_on, "{workload}: it went on with {first}");
         assert_eq!(RunResult { wall_s: 0.0, ..result.unwrap() }, alone, "{workload}");
         let kept = files(&folder);
-        assert_eq!(kept.len(), 1, "the part is not needed any more: {kept:?}");
+        let is_part = |file: &&PathBuf| file.to_string_lossy().contains("-part");
+        assert_eq!(kept.iter().find(is_part), None, "the part is not needed any more");
     }
 }
 
@@ -285,7 +286,8 @@ fn a_trace_too_short_to_say_has_bounds() {
     let result = run(&task(SMALL, &format!("{path} qd=8"), 1, "steady"), None);
     let [low, high] = result.precondition.bounds.expect("each unit is written once");
     assert!((1.0..1.05).contains(&low), "{low}");
-    let random = format!("uniform rw=randwrite bs=4KiB qd=8 span={}KiB", UNITS * 4);
+    // In so small a part the write buffer absorbs some of it, more of it the deeper the queue.
+    let random = format!("uniform rw=randwrite bs=4KiB qd=1 span={}KiB", UNITS * 4);
     let random = run(&task(SMALL, &random, 1, "steady"), None).precondition.last_windows[1];
     assert!(high > 1.2 && (high / random - 1.0).abs() < 0.02, "{high} and {random}");
     assert!(result.precondition.about.contains("too short to say"), "{}", result.precondition.about);

@@ -16,9 +16,7 @@ mod scale;
 
 use super::device::{Observed, Twin};
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at};
-use super::settle::{
-    Pace, Settles, Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured,
-};
+use super::settle::{Settles, Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured};
 use crate::design::{Design, Ftl};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;
@@ -252,12 +250,12 @@ fn finish(
     };
     let mut writes = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
     match is_one {
-        true => settle_from(device, &mut writes, settling, Pace::Fast, steps),
+        true => settle_from(device, &mut writes, settling, steps),
         // How far each of several streams is could not be told by the number of writes drawn.
         false => {
             let on_progress = &mut *steps.on_progress;
             let mut alone = Steps { on_progress, between: &mut |_, _| {} };
-            settle_from(device, &mut writes, settling, Pace::Fast, &mut alone)
+            settle_from(device, &mut writes, settling, &mut alone)
         }
     }
 }

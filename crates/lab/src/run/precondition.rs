@@ -10,8 +10,7 @@
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
 use super::settle::{
-    DEPTH, Pace, Settles, Settling, Steps, Unmeasured, WINDOW_MAX, sequential_fill, settle, settle_from,
-    unmeasured,
+    DEPTH, Settles, Settling, Steps, Unmeasured, sequential_fill, settle, settle_at_own_pace, unmeasured,
 };
 use super::{OnProgress, coarse};
 use crate::result::{PassResult, Precondition};
@@ -214,10 +213,7 @@ pub(super) fn at_own_pace(
     let Some(workload) = workload else { return Ok((report, ready)) };
     let (kind, earlier) = (report.kind.clone(), report.clone());
     let mut settling = Settling::new(Progress { now: ready, ..Progress::default() }, report);
-    // One that leaves a device idle for long may as well leave it idle for less.
-    let units = (device.capacity_bytes() / device.unit_bytes() as u64).max(1);
-    let pace = Pace::Own { apart_max: Span::from_ps(WINDOW_MAX.ps() / units) };
-    settle_from(device, workload, &mut settling, pace, &mut Steps { on_progress, between: &mut |_, _| {} })?;
+    settle_at_own_pace(device, workload, &mut settling, on_progress)?;
     let own_pace_bytes = settling.report.host_bytes - earlier.host_bytes;
     settling.report = Precondition { kind, own_pace_bytes, ..settling.report };
     rested(device, settling)

@@ -44,7 +44,7 @@ const ROUNDS_MAX: u64 = 4096;
 const BARREN_MAX: u64 = 1 << 20;
 const AGREE: f64 = 0.01;
 /// Simulated time that a window at the pace of a workload may take.
-pub(super) const WINDOW_MAX: Span = Span::from_ms(2 * 86_400_000);
+const WINDOW_MAX: Span = Span::from_ms(2 * 86_400_000);
 /// Units of a window, at least, as a power of two.
 const UNITS_MIN_SHIFT: u32 = 16;
 /// A window at the pace of a workload ends when so many times its bytes were read and written: one that writes less of what it does
@@ -511,35 +511,56 @@ fn moved(device: &dyn DeviceUnderTest) -> u64 {
     causes.clean + causes.merge + causes.fold + causes.transfer + causes.wear
 }
 
-/// Writes to a device that is steady but for one thing until a window agrees with the one before, the first with the write
-/// amplification that `settling` begins with: to one that came from its twin, or that is now written to at another pace. The first
-/// is short: at its end a device as amplified as 4 has programmed half of its blocks, and a state that is not steady shows at once,
-/// before the device has come closer to it.
+/// Writes to a device that came from its twin until a window agrees with the one before, the first with the write
+/// amplification of the twin, which `settling` begins with. The first is short: at its end a device as amplified as 4 has
+/// programmed half of its blocks, and a state that is not steady shows at once, before the device has come closer to it.
 pub(super) fn settle_from(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     settling: &mut Settling,
-    pace: Pace,
     steps: &mut Steps<'_>,
 ) -> Result<(), DriveError> {
-    let (capacity, unit) = (device.capacity_bytes(), device.unit_bytes() as u64);
     while settling.rounds < WINDOWS_MAX {
         let shorter = FIRST_AFTER_TWIN.saturating_sub(settling.rounds).max(1);
-        let bytes = whole_passes(workload, (capacity >> shorter).max(unit << UNITS_MIN_SHIFT));
-        let limit = Limit {
-            written_bytes: bytes,
-            bytes: bytes.saturating_mul(READS_MAX),
-            time: WINDOW_MAX,
-            ..Limit::NONE
+        let bytes = device.capacity_bytes() >> shorter;
+        let limit = Limit { written_bytes: bytes, ..Limit::NONE };
+        let Some(found) = window(device, workload, settling, (bytes, &limit, Pace::Fast), steps)? else {
+            break;
         };
-        let Some(found) = window(device, workload, settling, (bytes, &limit, pace), steps)? else { break };
         settling.report.last_windows = [settling.report.last_windows[1], found];
         let [a, b] = settling.report.last_windows;
-        settling.report.converged = (a - b).abs() <= AGREE * b;
-        if settling.report.converged {
+        if (a - b).abs() <= AGREE * b {
+            settling.report.converged = true;
             break;
         }
         between(device, settling, steps);
+    }
+    Ok(())
+}
+
+/// Has a workload run at its own pace on a device that is steady at another one until the earlier and the later half of its windows
+/// agree, the first quarter left out: the new state comes slowly, over several capacities.
+pub(super) fn settle_at_own_pace(
+    device: &mut dyn DeviceUnderTest,
+    workload: &mut dyn BlockWorkload,
+    settling: &mut Settling,
+    on_progress: OnProgress<'_>,
+) -> Result<(), DriveError> {
+    let (capacity, unit) = (device.capacity_bytes(), device.unit_bytes() as u64);
+    // One that leaves a device idle for long may as well leave it idle for less.
+    let pace = Pace::Own { apart_max: Span::from_ps(WINDOW_MAX.ps() / (capacity / unit).max(1)) };
+    let bytes = whole_passes(workload, (capacity / 8).max(unit << UNITS_MIN_SHIFT));
+    let reads = bytes.saturating_mul(READS_MAX);
+    let limit = Limit { written_bytes: bytes, bytes: reads, time: WINDOW_MAX, ..Limit::NONE };
+    let steps = &mut Steps { on_progress, between: &mut |_, _| {} };
+    while settling.windows.len() < WINDOWS_MAX as usize {
+        let Some(found) = window(device, workload, settling, (bytes, &limit, pace), steps)? else { break };
+        settling.windows.push(found);
+        let later = &settling.windows[settling.windows.len() / 4..];
+        (settling.report.last_windows, settling.report.converged) = halves(later, WINDOWS_MIN);
+        if settling.report.converged {
+            break;
+        }
     }
     Ok(())
 }

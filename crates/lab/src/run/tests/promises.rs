@@ -58,11 +58,11 @@ fn a_device_is_prepared_at_the_pace_of_its_run() {
     let sets = ["media.tlc.blocks=24", "ftl.spare=30 %", "ftl.map.checkpoint=256 MiB"].map(String::from);
     let design = Design::load("ssd-tlc", &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let job = tempfile::Builder::new().suffix(".fio").tempfile().unwrap();
-    let text = "[a]\nrw=randwrite\nbs=4k\nrandom_distribution=zipf:0.99\nioengine=libaio\niodepth=8\nrate_iops=20k\ntime_based\nruntime=50\n";
+    let text = "[a]\nrw=randwrite\nbs=4k\nrandom_distribution=zipf:0.99\nioengine=libaio\niodepth=8\nrate_iops=20k\ntime_based\nruntime=100\n";
     std::fs::write(job.path(), text).unwrap();
     let job = job.path().display().to_string();
     let waf = |workload: &str, paced: bool| {
-        let run = run_on(design.clone(), workload, "1M io", State::Steady).unwrap();
+        let run = run_on(design.clone(), workload, "2M io", State::Steady).unwrap();
         let prepared = &run.precondition;
         assert!(prepared.converged && (prepared.own_pace_bytes > 0) == paced, "{workload}: {prepared:?}");
         let (was, is) = (prepared.last_windows[1], run.write_amplification.total);

@@ -68,7 +68,7 @@ fn the_twin_leads_to_the_state_that_writing_leads_to() {
         // Devices that were written at full size are up to 1.6 % apart themselves, from one seed to the other.
         (4, "ssd-tlc", &["ftl.clean.kind=cost-benefit"], "zipf rw=randrw read=50% bs=8KiB"),
         (
-            1,
+            4,
             "ssd-tlc",
             &["ftl.streams=one", "ftl.wear.kind=none"],
             "hotcold hot=20/80 rw=randwrite bs=4KiB offset=64MiB span=3GiB",
