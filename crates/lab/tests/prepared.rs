@@ -19,7 +19,10 @@ use std::time::Duration;
 const TWIN: &[&str] = &["media.tlc.blocks=64"];
 /// Smaller, with much to spare: soon settled.
 const SMALL: &[&str] = &["media.tlc.blocks=24", "ftl.spare=30 %", "ftl.map.checkpoint=256 MiB"];
+/// The write buffer absorbs a tenth of its writes: a device is then prepared at the pace of its run, too.
 const ZIPF: &str = "zipf rw=randrw read=50% bs=4KiB qd=8";
+/// It absorbs hardly any of these.
+const MILD: &str = "uniform rw=randrw read=50% bs=4KiB qd=8";
 
 fn task(sets: &[&str], workload: &str, seed: u64, precondition: &str) -> Task {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
@@ -59,7 +62,8 @@ fn a_run_on_a_kept_device_has_the_same_result() {
         let clean = format!("ftl.clean.kind={}", kind[kind.len() - 1]);
         let sets: Vec<&str> = kind[..kind.len() - 1].iter().copied().chain([clean.as_str()]).collect();
         for precondition in ["steady", "full", "scattered,fill=40%,idle=1s"] {
-            let task = task(&sets, ZIPF, 1, precondition);
+            let workload = if kind[kind.len() - 1] == "greedy" { ZIPF } else { MILD };
+            let task = task(&sets, workload, 1, precondition);
             let (alone, first) = (run(&task, None), run(&task, Some(&shelf)));
             let before = files(&folder);
             let second = run(&task, Some(&shelf));
@@ -68,8 +72,8 @@ fn a_run_on_a_kept_device_has_the_same_result() {
             assert_eq!(files(&folder), before);
         }
     }
-    // A steady one both as its twin left it and at the pace of the run.
-    assert_eq!(files(&folder).len(), policies.len() * 4);
+    // One both as its twin left it and at the pace of the run.
+    assert_eq!(files(&folder).len(), policies.len() * 3 + 1);
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn devices_from_a_twin_are_shared_by_seeds_mixes_and_depths() {
 #[test]
 fn an_interrupted_preparation_goes_on_where_it_was() {
     for (sets, workload) in [
-        (SMALL, ZIPF),
+        (SMALL, MILD),
         (SMALL, "uniform rw=randrw read=80% bs=4KiB qd=8"),
         // Parts of units: no twin.
         (SMALL, "uniform rw=randrw read=20% bs=2KiB qd=8"),

@@ -76,6 +76,10 @@ impl Store for FaultyStore {
             false => self.store.sync(),
         }
     }
+    /// None, so that all goes through here.
+    fn file(&self) -> Option<&std::fs::File> {
+        None
+    }
 }
 
 /// Commits until that fails.

@@ -17,7 +17,7 @@ use super::metric::busy_flash;
 use super::notes::doubt;
 use super::number::{self, Shown};
 use super::reasons::reasons;
-use super::times::{in_words, time_parts};
+use super::times::time_in_words;
 use super::warnings::warnings;
 use crate::result::{
     FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
@@ -361,13 +361,10 @@ impl Page {
 
     /// Where the time of its requests went, and what limits the run.
     fn why(&mut self, run: &RunResult) {
-        let parts = time_parts(run);
-        if !parts.is_empty() {
-            self.line("Time", &in_words(&parts));
-        }
-        for (number, reason) in reasons(run).into_iter().enumerate() {
-            self.line(if number == 0 { "Why" } else { "" }, &reason);
-        }
+        let label = |number| if number == 0 { "Why" } else { "" };
+        let why = reasons(run).into_iter().enumerate().map(|(number, reason)| (label(number), reason));
+        let told = time_in_words(run).map(|text| ("Time", text));
+        told.into_iter().chain(why).for_each(|(label, text)| self.line(label, &text));
     }
 
     fn cost(&mut self, run: &RunResult) {

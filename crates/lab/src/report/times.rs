@@ -83,11 +83,11 @@ fn joined(parts: Vec<TimePart>) -> Vec<TimePart> {
     large
 }
 
-/// The same in words: `flushes 98.8 %, writes in the device 0.75 %`.
-pub(super) fn in_words(parts: &[TimePart]) -> String {
-    let parts: Vec<String> =
-        parts.iter().map(|part| format!("{} {}", part.what, number::share(part.share))).collect();
-    parts.join(", ")
+/// The same in words, `flushes 98.8 %, writes in the device 0.75 %`; `None` if there are no parts.
+pub(super) fn time_in_words(run: &RunResult) -> Option<String> {
+    let parts = time_parts(run);
+    let words = parts.iter().map(|part| format!("{} {}", part.what, number::share(part.share)));
+    (!parts.is_empty()).then(|| words.collect::<Vec<String>>().join(", "))
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ mod scale;
 
 use super::device::{Observed, Twin};
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at};
-use super::settle::{Settles, Settling, Steps, Unmeasured, sequential_fill, settle, settle_from, unmeasured};
+use super::settle::{Settles, Settling, Steps, settle, settle_from, unmeasured};
+use super::writes::{Unmeasured, sequential_fill};
 use crate::design::{Design, Ftl};
 use crate::result::Precondition;
 use nvlab_access::BlockDevice;

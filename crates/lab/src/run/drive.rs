@@ -241,14 +241,14 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             host = Host::Program(program);
         }
         let is_open = workload.pacing() == Pacing::Open;
-        let (mut under_way, mut ask_at) = (Outstanding::new(depth, origin), ASK_EVERY);
+        let (mut under_way, mut ask_at, mut queue_wait) =
+            (Outstanding::new(depth, origin), ASK_EVERY, Total::default());
         let mut progress = Progress { now: origin, ..Progress::default() };
         let deadline = origin.ps().saturating_add(limit.time.ps());
         // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
         let (mut batch, mut coming) = (&mut Batch::new(), &mut Batch::new());
         // They are counted batch by batch: in between, each request waits for the one before, and counting for both.
         let (mut moments, mut latencies) = ([Time::ZERO; Batch::LEN], [Span::ZERO; Batch::LEN]);
-        let mut queue_wait = Total::default();
         fill_ahead(self, workload, coming);
         loop {
             std::mem::swap(&mut batch, &mut coming);
@@ -297,9 +297,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             }
             ask(go_on, &progress, &mut ask_at)?;
         }
-        if let Some(meter) = &mut meter {
-            meter.queue_wait = queue_wait;
-        }
+        meter.into_iter().for_each(|meter| meter.queue_wait = queue_wait);
         finished(progress, under_way.last())
     }
 }

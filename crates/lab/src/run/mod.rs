@@ -30,6 +30,7 @@ mod summary;
 mod tenants;
 pub mod transactions;
 pub mod watched;
+mod writes;
 
 pub(crate) use coarse::why_full_size;
 pub use device::BuildError;

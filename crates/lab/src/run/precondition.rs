@@ -9,9 +9,8 @@
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
-use super::settle::{
-    DEPTH, Settles, Settling, Steps, Unmeasured, sequential_fill, settle, settle_at_own_pace, unmeasured,
-};
+use super::settle::{Settles, Settling, Steps, settle, settle_at_own_pace, unmeasured};
+use super::writes::{DEPTH, Unmeasured, sequential_fill};
 use super::{OnProgress, coarse};
 use crate::result::{PassResult, Precondition};
 use nvlab_units::{Rng, Span, Time};

@@ -399,6 +399,11 @@ impl<L: Log> Log for HybridLog<L> {
         format!("{} with {}", self.name, self.small.name())
     }
 
+    /// Its large part is a disk.
+    fn is_flash(&self) -> bool {
+        false
+    }
+
     fn capacity(&self) -> u64 {
         self.status.capacity()
     }

@@ -1,6 +1,6 @@
 //! What fills a device.
 
-use super::super::settle::sequential_fill;
+use super::super::writes::sequential_fill;
 use super::*;
 use nvlab_workload::{Batch, BlockWorkload, Op, Workload};
 
