@@ -135,10 +135,13 @@ fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Re
     Ok(outcomes)
 }
 
+/// The columns of a table, of which it may lack some.
+type Columns<'a> = [Option<&'a dyn Array>];
+
 /// The figures in a row.
 fn figures(
     description: &Description,
-    (found, intervals): (&[Option<&dyn Array>], &[Option<&dyn Array>]),
+    (found, intervals): (&Columns<'_>, &Columns<'_>),
     row: usize,
     [prepared, runs]: [&dyn Array; 2],
 ) -> Figures {
