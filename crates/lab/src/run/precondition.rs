@@ -3,7 +3,7 @@
 //! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
 //! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
 //! the workload's own writes, as fast as the device takes them, until write amplification is constant (`settle`), or to the same
-//! state by way of a coarse twin (`coarse`); where it depends on the pace, then at that of the run ([`at_own_pace`]). A workload with an end is repeated; what it never writes stays as it was filled, and a
+//! state by way of a coarse twin (`coarse`); where it depends on the pace, then at that of the run (`at_own_pace`). A workload with an end is repeated; what it never writes stays as it was filled, and a
 //! workload that writes nothing leaves the device filled.
 //! After each of them the device is left idle until a cache that it empties in idle time is empty.
 
