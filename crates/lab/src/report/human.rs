@@ -363,8 +363,11 @@ impl Page {
     fn why(&mut self, run: &RunResult) {
         let label = |number| if number == 0 { "Why" } else { "" };
         let why = reasons(run).into_iter().enumerate().map(|(number, reason)| (label(number), reason));
-        let told = time_in_words(run).map(|text| ("Time", text));
-        told.into_iter().chain(why).for_each(|(label, text)| self.line(label, &text));
+        time_in_words(run)
+            .map(|text| ("Time", text))
+            .into_iter()
+            .chain(why)
+            .for_each(|(label, text)| self.line(label, &text));
     }
 
     fn cost(&mut self, run: &RunResult) {

@@ -272,7 +272,6 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                 after = progress.after(&requests[..count]);
             }
             progress = Progress { now, ..after };
-            let served = count as u64;
             if let Some(meter) = &mut meter {
                 meter.served_all(&requests[..count], &moments, &latencies);
                 if is_open {
@@ -286,11 +285,11 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                     }
                 }
             }
-            if served < batch.len() as u64 {
+            if count < batch.len() {
                 break;
             }
             if let Some(meter) = &mut meter {
-                meter.batch(|| self.counters(), served, progress.now);
+                meter.batch(|| self.counters(), count as u64, progress.now);
                 if meter.is_reached() {
                     break;
                 }

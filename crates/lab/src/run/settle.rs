@@ -41,6 +41,8 @@ const AGREE: f64 = 0.01;
 const WINDOW_MAX: Span = Span::from_ms(2 * 86_400_000);
 /// Units of a window, at least, as a power of two.
 const UNITS_MIN_SHIFT: u32 = 16;
+/// Before so many units are written at the pace of a workload, or two capacities, windows may agree by chance.
+const UNITS_AT_PACE_MIN: u64 = 1 << 22;
 /// A window at the pace of a workload ends when so many times its bytes were read and written: one that writes less of what it does
 /// would take too long.
 const READS_MAX: u64 = 10;
@@ -368,7 +370,10 @@ pub(super) fn settle_at_own_pace(
         let Some(found) = window(device, workload, settling, (bytes, &limit, pace), steps)? else { break };
         settling.windows.push(found);
         let later = &settling.windows[settling.windows.len() / 4..];
-        (settling.report.last_windows, settling.report.converged) = halves(later, WINDOWS_MIN);
+        let (means, agree) = halves(later, WINDOWS_MIN);
+        let units = settling.windows.len() as u64 * bytes / unit;
+        let is_enough = units >= UNITS_AT_PACE_MIN.min(2 * capacity / unit);
+        (settling.report.last_windows, settling.report.converged) = (means, agree && is_enough);
         if settling.report.converged {
             break;
         }
