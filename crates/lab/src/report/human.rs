@@ -16,8 +16,7 @@ use super::Style;
 use super::metric::busy_flash;
 use super::notes::doubt;
 use super::number::{self, Shown};
-use super::reasons::reasons;
-use super::times::time_in_words;
+use super::times::why;
 use super::warnings::warnings;
 use crate::result::{
     FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
@@ -361,13 +360,7 @@ impl Page {
 
     /// Where the time of its requests went, and what limits the run.
     fn why(&mut self, run: &RunResult) {
-        let label = |number| if number == 0 { "Why" } else { "" };
-        let why = reasons(run).into_iter().enumerate().map(|(number, reason)| (label(number), reason));
-        time_in_words(run)
-            .map(|text| ("Time", text))
-            .into_iter()
-            .chain(why)
-            .for_each(|(label, text)| self.line(label, &text));
+        why(run).iter().for_each(|(label, text)| self.line(label, text));
     }
 
     fn cost(&mut self, run: &RunResult) {

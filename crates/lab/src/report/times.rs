@@ -5,6 +5,7 @@
 //! and writes is the medium: its cells, and what a request waits for in front of them and of the link.
 
 use super::number;
+use super::reasons::reasons;
 use crate::design::Design;
 use crate::result::{OpResult, RunResult};
 
@@ -83,11 +84,15 @@ fn joined(parts: Vec<TimePart>) -> Vec<TimePart> {
     large
 }
 
-/// The same in words, `flushes 98.8 %, writes in the device 0.75 %`; `None` if there are no parts.
-pub(super) fn time_in_words(run: &RunResult) -> Option<String> {
+/// Where the time of the requests of a run went, and what limits it, in lines with their labels: `flushes 98.8 %, writes in the device
+/// 0.75 %`.
+pub(super) fn why(run: &RunResult) -> Vec<(&'static str, String)> {
     let parts = time_parts(run);
     let words = parts.iter().map(|part| format!("{} {}", part.what, number::share(part.share)));
-    (!parts.is_empty()).then(|| words.collect::<Vec<String>>().join(", "))
+    let time = (!parts.is_empty()).then(|| ("Time", words.collect::<Vec<String>>().join(", ")));
+    let label = |number| if number == 0 { "Why" } else { "" };
+    let reasons = reasons(run).into_iter().enumerate().map(|(number, reason)| (label(number), reason));
+    time.into_iter().chain(reasons).collect()
 }
 
 #[cfg(test)]
