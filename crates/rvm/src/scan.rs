@@ -223,10 +223,7 @@ fn barrier_from(
     let is_flash = lock(log).is_flash();
     let mut window = Vec::new();
     while from < limit && !(is_flash && is_erased(log, from, limit)?) {
-        // A record that begins in the first half of the window is whole in it, if it is not too long.
-        window.resize((limit - from).min(2 * MARK_BYTES) as usize, 0);
-        lock(log).read(from, &mut window)?;
-        let begins = if from + window.len() as u64 == limit { window.len() } else { MARK_BYTES as usize };
+        let begins = read_window(log, from, limit, &mut window)?;
         if let Some(later) = barrier_in(&window, begins, status, from) {
             return Ok(Some(later));
         }
@@ -246,9 +243,7 @@ pub fn scan_behind(
     let mut from = position + 4;
     let mut window = Vec::new();
     while from < end {
-        window.resize((end - from).min(2 * MARK_BYTES) as usize, 0);
-        lock(log).read(from, &mut window)?;
-        let begins = if from + window.len() as u64 == end { window.len() } else { MARK_BYTES as usize };
+        let begins = read_window(log, from, end, &mut window)?;
         let mut at = 0;
         while at < begins {
             let bytes = length(&window[at..]).filter(|&bytes| bytes as u64 <= MARK_BYTES).unwrap_or(0);
@@ -265,6 +260,14 @@ pub fn scan_behind(
         from += at as u64;
     }
     Ok(())
+}
+
+/// Reads a part of a log from `from` on, which ends at `limit` at most. A record of at most [`MARK_BYTES`] that begins among so many
+/// of its first bytes as are returned is whole in it.
+fn read_window(log: &Mutex<Box<dyn Log>>, from: u64, limit: u64, window: &mut Vec<u8>) -> Result<usize> {
+    window.resize((limit - from).min(2 * MARK_BYTES) as usize, 0);
+    lock(log).read(from, window)?;
+    Ok(if from + window.len() as u64 == limit { window.len() } else { MARK_BYTES as usize })
 }
 
 /// Whether what is at `position` looks like flash that nothing has been written to.

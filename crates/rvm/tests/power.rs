@@ -6,6 +6,7 @@ use nvlab_rvm::log::status;
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::store::disk::{Disk, Failure};
 use nvlab_rvm::{Error, Options, Region, Result, Rvm, Truncation};
+use std::ops::Range;
 
 const SEGMENT: usize = 8192;
 /// Small, so that histories of a few commits go round it and truncate it.
@@ -213,29 +214,37 @@ fn every_error_stops_the_writer_and_loses_nothing_acknowledged() {
     }
 }
 
-/// The program is killed, which leaves its last writes in the page cache; the power fails while they are recovered.
-#[test]
-fn every_cut_of_the_recovery_after_a_kill() {
+/// A failure ends the program at each of its operations, and the next one recovers what that left; the power fails at every
+/// operation of that, and what of its last writes survives is drawn with `luck` of the operation. Returns how many cuts there were.
+fn cuts_of_the_recovery(seeds: Range<u64>, failure: Failure, luck: impl Fn(u64) -> u64) -> u64 {
     let mut cuts = 0;
-    for seed in 0..4 {
+    for seed in seeds {
         let options = options(seed);
-        for kill in 1..=operations(seed, 14) {
+        for fault in 1..=operations(seed, 14) {
             let (disk, mut model) = (fresh(), Model::new());
-            disk.plan(Some((kill, Failure::Enospc)), kill);
+            disk.plan(Some((fault, failure)), fault);
             let _ = run(&disk, &mut model, seed, 14, options);
             for cut in 1.. {
                 let disk = disk.copy();
-                disk.plan(Some((cut, Failure::Power)), cut);
+                disk.plan(Some((cut, Failure::Power)), luck(cut));
                 let _ = open(&disk, options);
                 if disk.operations() < cut {
                     break;
                 }
-                let what = format!("seed {seed}, killed at operation {kill}, cut at {cut} of the recovery");
+                let what =
+                    format!("seed {seed}, {failure:?} at operation {fault}, cut at {cut} of the recovery");
                 check(&disk.restart(), &model, options, &what);
                 cuts += 1;
             }
         }
     }
+    cuts
+}
+
+/// The program is killed, which leaves its last writes in the page cache; the power fails while they are recovered.
+#[test]
+fn every_cut_of_the_recovery_after_a_kill() {
+    let cuts = cuts_of_the_recovery(0..4, Failure::Enospc, |cut| cut);
     assert!(cuts > 1000, "only {cuts} cuts");
 }
 
@@ -243,26 +252,7 @@ fn every_cut_of_the_recovery_after_a_kill() {
 /// the cache and recovers. The power fails at every operation of that.
 #[test]
 fn every_cut_of_the_recovery_after_an_error() {
-    let mut cuts = 0;
-    for seed in 0..6 {
-        let options = options(seed);
-        for fault in 1..=operations(seed, 14) {
-            let (disk, mut model) = (fresh(), Model::new());
-            disk.plan(Some((fault, Failure::Eio)), fault);
-            let _ = run(&disk, &mut model, seed, 14, options);
-            for cut in 1.. {
-                let disk = disk.copy();
-                disk.plan(Some((cut, Failure::Power)), cut * 31);
-                let _ = open(&disk, options);
-                if disk.operations() < cut {
-                    break;
-                }
-                let what = format!("seed {seed}, error at operation {fault}, cut at {cut} of the recovery");
-                check(&disk.restart(), &model, options, &what);
-                cuts += 1;
-            }
-        }
-    }
+    let cuts = cuts_of_the_recovery(0..6, Failure::Eio, |cut| cut * 31);
     assert!(cuts > 2000, "only {cuts} cuts");
 }
 

@@ -23,12 +23,7 @@ const PART: f64 = 0.2;
 
 /// What limits a run, most decisive first; empty if nothing can be said.
 pub fn reasons(run: &RunResult) -> Vec<String> {
-    // Transactions, programs and stages of software have figures of their own.
-    let special = run.transaction.count > 0 || run.program.is_some() || run.software.is_some();
-    if special || run.durable.is_some() {
-        return Vec::new();
-    }
-    let Ok(design) = Design::parse("result", &run.design.resolved_toml, &[]) else { return Vec::new() };
+    let Some(design) = plain_design(run) else { return Vec::new() };
     let load = Load::of(run);
     let mut found = Vec::new();
     found.extend(cache(run));
@@ -44,6 +39,15 @@ pub fn reasons(run: &RunResult) -> Vec<String> {
         found.extend(dies(run, &design, &load));
     }
     found
+}
+
+/// The design of a run of plain requests: transactions, programs, stages of software and durable logs have figures of their own.
+pub(super) fn plain_design(run: &RunResult) -> Option<Design> {
+    let special = run.transaction.count > 0 || run.program.is_some() || run.software.is_some();
+    if special || run.durable.is_some() {
+        return None;
+    }
+    Design::parse("result", &run.design.resolved_toml, &[]).ok()
 }
 
 /// What the host asks for.
@@ -149,7 +153,7 @@ fn cache(run: &RunResult) -> Option<String> {
 }
 
 /// Requests of all kinds, and the time they took, added up, ns.
-fn all_time(run: &RunResult) -> (f64, f64) {
+pub(super) fn all_time(run: &RunResult) -> (f64, f64) {
     let ops = [&run.read, &run.write, &run.trim, &run.flush];
     ops.iter().fold((0.0, 0.0), |(count, time), op| {
         (count + op.count as f64, time + op.count as f64 * op.latency.mean_ns)

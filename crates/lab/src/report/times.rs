@@ -5,8 +5,7 @@
 //! and writes is the medium: its cells, and what a request waits for in front of them and of the link.
 
 use super::number;
-use super::reasons::reasons;
-use crate::design::Design;
+use super::reasons::{all_time, plain_design, reasons};
 use crate::result::{OpResult, RunResult};
 
 /// Parts of a smaller share are told together.
@@ -27,20 +26,15 @@ pub(super) struct TimePart {
 /// The parts of the time of all requests of a run, the largest first; empty for runs whose parts are told otherwise (transactions,
 /// programs, stages of software, durable logs). They add up to 1.
 pub(super) fn time_parts(run: &RunResult) -> Vec<TimePart> {
-    let special = run.transaction.count > 0 || run.program.is_some() || run.software.is_some();
-    if special || run.durable.is_some() {
-        return Vec::new();
-    }
-    let Ok(design) = Design::parse("result", &run.design.resolved_toml, &[]) else { return Vec::new() };
+    let Some(design) = plain_design(run) else { return Vec::new() };
     let (path, ops) = (&design.path, [&run.read, &run.write, &run.trim, &run.flush]);
     let spent = |op: &OpResult| op.count as f64 * op.latency.mean_ns * 1e-9;
-    let all: f64 = ops.iter().map(|op| spent(op)).sum();
-    if all <= 0.0 {
+    let (count, all_ns) = all_time(run);
+    if all_ns <= 0.0 {
         return Vec::new();
     }
-    let count: f64 = ops.iter().map(|op| op.count as f64).sum();
     let mut parts = Vec::new();
-    let mut part = |what, seconds: f64| parts.push(TimePart { what, share: seconds / all });
+    let mut part = |what, seconds: f64| parts.push(TimePart { what, share: seconds / (all_ns * 1e-9) });
     // What is left of each kind, after its share of what every request passes.
     let mut left = ops.map(spent);
     let mut take = |what, index: usize, seconds: f64| {
@@ -98,6 +92,7 @@ pub(super) fn why(run: &RunResult) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::design::Design;
     use crate::plan::{Settings, Source, Task};
     use crate::run::State;
 

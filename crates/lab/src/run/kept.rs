@@ -2,8 +2,8 @@
 //!
 //! Kept are page maps without payload behind a link (`ftl.kind = "page"` without `fsms`): what takes long to prepare.
 //! A device that came from a coarse twin depends on the addresses of the writes only, so runs share it whose workloads
-//! differ in nothing else (mix, depth, rate); what is then written at the pace of one of them is not shared. On its way to the steady state a device is kept from time to time between two
-//! windows, so that a run that was interrupted goes on there.
+//! differ in nothing else (mix, depth, rate); what is then written at the pace of one of them is not shared. On its way to
+//! the steady state a device is kept from time to time between two windows, so that a run that was interrupted goes on there.
 
 use super::drive::{DeviceUnderTest, DriveError};
 use super::precondition::{at_own_pace, depends_on_pace, reborrow};
@@ -83,7 +83,6 @@ impl Keys {
         go(device, Begin { kept, keeper, turn: Some(turn) })
     }
 
-    /// That of what takes longest to prepare first.
     fn all(&self) -> impl Iterator<Item = &String> {
         self.twin.iter().chain([&self.full])
     }
@@ -116,8 +115,8 @@ fn find(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
 /// The device of a run, if it was kept when it was prepared.
 fn find_prepared(shelf: &Shelf, keys: &Keys) -> Option<(Attached<PageMap>, Kept)> {
     // At the pace of this run, if there is one.
-    let in_order = [&keys.full].into_iter().chain(&keys.twin);
-    let prepared = in_order.into_iter().find_map(|key| shelf.find::<(Precondition, Time)>(key));
+    let mut in_order = [&keys.full].into_iter().chain(&keys.twin);
+    let prepared = in_order.find_map(|key| shelf.find::<(Precondition, Time)>(key));
     prepared.map(|(device, (report, ready))| (device, Kept::Prepared(report, ready)))
 }
 
@@ -201,7 +200,8 @@ impl Begin<'_> {
         let fast = precondition::prepared(device, preparation, reborrow(&mut own), settling, &mut steps)?;
         let earlier = turn.as_deref_mut().map_or(0, |count| std::mem::replace(count, *count + 1));
         // One that was written to at full size is kept at the pace of its run.
-        if fast.0.twin_units > 1 || !depends_on_pace(&fast.0, reborrow(&mut own)) {
+        let is_paced = own.as_deref_mut().is_some_and(|own| depends_on_pace(&fast.0, own));
+        if fast.0.twin_units > 1 || !is_paced {
             keeper.iter_mut().for_each(|keeper| keeper.whole(device, &fast, earlier > 0));
         }
         drop(turn);

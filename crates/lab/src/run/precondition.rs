@@ -3,8 +3,9 @@
 //! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
 //! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
 //! the workload's own writes, as fast as the device takes them, until write amplification is constant (`settle`), or to the same
-//! state by way of a coarse twin (`coarse`); where it depends on the pace, then at that of the run (`at_own_pace`). A workload with an end is repeated; what it never writes stays as it was filled, and a
-//! workload that writes nothing leaves the device filled.
+//! state by way of a coarse twin (`coarse`); where it depends on the pace, then at that of the run (`at_own_pace`). A workload
+//! with an end is repeated; what it never writes stays as it was filled, and a workload that writes nothing leaves the device
+//! filled.
 //! After each of them the device is left idle until a cache that it empties in idle time is empty.
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
@@ -188,13 +189,11 @@ pub(super) fn reborrow<'a>(
 /// True if the write amplification of a device that was written to as fast as it takes it may be another one at the pace of a
 /// workload: its write buffer, always full, absorbs more overwrites, and its cache is never folded in idle time. Streams of several
 /// keep their pace anyway unless a twin was written to.
-pub(super) fn depends_on_pace(report: &Precondition, workload: Option<&mut dyn BlockWorkload>) -> bool {
-    let Some(workload) = workload.filter(|_| report.converged && report.own_pace_bytes == 0) else {
-        return false;
-    };
+pub(super) fn depends_on_pace(report: &Precondition, workload: &mut dyn BlockWorkload) -> bool {
+    let is_fast = report.converged && report.writes.is_some() && report.own_pace_bytes == 0;
     let is_alone = workload.tenants().is_none_or(|tenants| tenants.len() == 1);
     let is_known = workload.pacing() != Pacing::Program && (report.twin_units > 1 || is_alone);
-    let did = report.last_window.as_ref().filter(|_| report.writes.is_some() && is_known);
+    let did = report.last_window.as_ref().filter(|_| is_fast && is_known);
     did.is_some_and(|did| did.absorbed > ABSORBED_MAX || did.fold > 0.0)
 }
 
@@ -203,18 +202,17 @@ pub(super) fn depends_on_pace(report: &Precondition, workload: Option<&mut dyn B
 pub(super) fn at_own_pace(
     device: &mut dyn DeviceUnderTest,
     (report, ready): (Precondition, Time),
-    mut workload: Option<&mut dyn BlockWorkload>,
+    workload: Option<&mut dyn BlockWorkload>,
     on_progress: OnProgress<'_>,
 ) -> Result<(Precondition, Time), DriveError> {
-    if !depends_on_pace(&report, reborrow(&mut workload)) {
+    let Some(workload) = workload else { return Ok((report, ready)) };
+    if !depends_on_pace(&report, workload) {
         return Ok((report, ready));
     }
-    let Some(workload) = workload else { return Ok((report, ready)) };
-    let (kind, earlier) = (report.kind.clone(), report.clone());
+    let before = report.host_bytes;
     let mut settling = Settling::new(Progress { now: ready, ..Progress::default() }, report);
     settle_at_own_pace(device, workload, &mut settling, on_progress)?;
-    let own_pace_bytes = settling.report.host_bytes - earlier.host_bytes;
-    settling.report = Precondition { kind, own_pace_bytes, ..settling.report };
+    settling.report.own_pace_bytes = settling.report.host_bytes - before;
     rested(device, settling)
 }
 
@@ -230,11 +228,10 @@ pub(super) fn prepared(
     if preparation.state == State::Fresh || device.blocks() == 0 {
         return Ok((Precondition::none(&preparation.to_string()), Time::ZERO));
     }
-    let settling = match kept {
+    let mut settling = match kept {
         Some(kept) => resumed(device, workload, kept, steps)?,
         None => begun(device, preparation, workload, steps)?,
     };
-    let mut settling = settling;
     settling.report.writes =
         (settling.report.host_bytes > settling.report.fill_bytes).then(|| OWN.to_string());
     rested(device, settling)

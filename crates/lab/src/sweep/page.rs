@@ -241,14 +241,13 @@ fn scatters(sweep: &Sweep, groups: &[Group<'_>], objectives: &Objectives) -> Str
 }
 
 fn scatter(sweep: &Sweep, groups: &[&Group<'_>], title: &str, x: &Metric, y: &Metric) -> String {
-    let place = |group: &&Group<'_>| Some([group.mean(x)?, group.mean(y)?]);
     let costs: Vec<(&&Group<'_>, [Estimate; 2])> =
         groups.iter().filter_map(|group| Some((group, [cost(group, x)?, cost(group, y)?]))).collect();
     let less = [x, y].map(|metric| metric.better == Better::Less);
-    let dots = costs.iter().filter_map(|(group, own)| {
-        let [across, up] = place(group)?;
+    let dots = costs.iter().map(|(group, own)| {
+        let [across, up] = [0, 1].map(|i| if less[i] { own[i].mean } else { -own[i].mean });
         let front = !costs.iter().any(|(_, other)| beats(other, own));
-        Some(Dot::new(&group.label(sweep), across, up).front(front))
+        Dot::new(&group.label(sweep), across, up).front(front)
     });
     let axis = |metric: &Metric| {
         let unit = metric.unit;

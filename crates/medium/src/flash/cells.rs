@@ -382,13 +382,8 @@ impl Cells {
         self.pages_sent += if is_sent { count as u64 } else { 0 };
         let loading = if is_sent { self.loading } else { Span::ZERO };
         let each = loading + self.config.timing.program;
-        let start = match (host, is_sent) {
-            (true, _) => self.send(at, die, self.page_transfer, count).before(loading),
-            (false, true) => self.send_relocated(at, die, (self.page_transfer, loading, each), count),
-            (false, false) => at,
-        };
-        let start = self.stagger(at, start, each, count);
-        self.die(die).background(start, each, count)
+        let sent = is_sent.then_some(self.page_transfer);
+        self.queue_programs(at, die, host, (sent, loading, each), count)
     }
 
     /// [`Cells::program`] in a block used with one bit per cell.
@@ -404,10 +399,24 @@ impl Cells {
         let loading = if is_sent { self.slc_loading } else { Span::ZERO };
         let each = loading + mode.program;
         self.stats.program_time.add_many(each, count as u64);
-        let start = match (host, is_sent) {
-            (true, _) => self.send(at, die, transfer, count).before(loading),
-            (false, true) => self.send_relocated(at, die, (transfer, loading, each), count),
-            (false, false) => at,
+        self.queue_programs(at, die, host, (is_sent.then_some(transfer), loading, each), count)
+    }
+
+    /// Queues programs that last `each`, their `loading` included, of pages that take the channel for `sent`; `None`: they are copied
+    /// inside the die.
+    #[inline(always)]
+    fn queue_programs(
+        &mut self,
+        at: Time,
+        die: u32,
+        host: bool,
+        (sent, loading, each): (Option<Span>, Span, Span),
+        count: u32,
+    ) -> Ticket {
+        let start = match sent {
+            Some(page) if host => self.send(at, die, page, count).before(loading),
+            Some(page) => self.send_relocated(at, die, (page, loading, each), count),
+            None => at,
         };
         let start = self.stagger(at, start, each, count);
         self.die(die).background(start, each, count)

@@ -56,8 +56,8 @@ pub enum Erased {
     WornOut,
 }
 
-/// A flash device. Calls return when the device has done the operation, and what is done or can be read is durable. A power failure during a
-/// program leaves any bits to be cleared cleared or not; one during an erase leaves anything in the block.
+/// A flash device. Calls return when the device has done the operation, and what is done or can be read is durable. A power
+/// failure during a program leaves any bits to be cleared cleared or not; one during an erase leaves anything in the block.
 pub trait Flash: Debug + Send {
     /// Its name in messages.
     fn name(&self) -> String;
@@ -92,6 +92,22 @@ pub(crate) fn by_block(
         done += length;
         Some((at / block_bytes, within, range))
     })
+}
+
+/// Bytes of a piece.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Calls `each` with the position and a buffer of every piece of at most 1 MiB from `from` to `end`, in order. What one call leaves
+/// in the buffer the next one finds there, the first one zeros.
+pub(crate) fn by_piece<E>(
+    from: u64,
+    end: u64,
+    mut each: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let length = |position: u64| end.saturating_sub(position).min(PIECE_BYTES) as usize;
+    let mut buffer = vec![0; length(from)];
+    let mut positions = (from..end).step_by(PIECE_BYTES as usize);
+    positions.try_for_each(|position| each(position, &mut buffer[..length(position)]))
 }
 
 /// Refuses `data` that would set a bit of `old`, which lies at `offset`.

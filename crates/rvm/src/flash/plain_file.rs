@@ -2,10 +2,10 @@
 //!
 //! The byte at an offset of the device is the byte at that offset of the file. Programs and erases are durable when they
 //! return: each ends with fdatasync. Opening writes the whole file once more: after a sync that failed or never came, the page
-//! cache may show what the disk does not have, and mark it clean. A power failure during one leaves any part of it, which the contract of [`Flash`] allows:
-//! the bytes around it do not change.
+//! cache may show what the disk does not have, and mark it clean. A power failure during one leaves any part of it, which the
+//! contract of [`Flash`] allows: the bytes around it do not change.
 
-use super::{Erased, Flash, Shape, check_clears};
+use super::{Erased, Flash, Shape, by_piece, check_clears};
 use crate::{Error, Result};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -68,13 +68,10 @@ impl PlainFile {
 
     /// Writes what can be read.
     fn rewrite(&self) -> io::Result<()> {
-        let end = self.shape.bytes();
-        let mut chunk = vec![0; CHUNK_BYTES.min(end) as usize];
-        for offset in (0..end).step_by(CHUNK_BYTES as usize) {
-            let bytes = &mut chunk[..CHUNK_BYTES.min(end - offset) as usize];
-            self.file.read_exact_at(bytes, offset)?;
-            self.file.write_all_at(bytes, offset)?;
-        }
+        by_piece(0, self.shape.bytes(), |offset, piece| {
+            self.file.read_exact_at(piece, offset)?;
+            self.file.write_all_at(piece, offset)
+        })?;
         self.file.sync_data()
     }
 

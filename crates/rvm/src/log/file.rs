@@ -9,22 +9,15 @@
 
 use super::status::{self, StatusPair};
 use super::{Log, Status};
-use crate::flash::by_block;
+use crate::flash::{by_block, by_piece};
 use crate::store::{DIRECT_SECTOR_BYTES, DirectStore, FileStore};
 use crate::{Error, Result, Store};
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const KIND: [u8; 4] = *b"file";
-/// Written again at a time when it is recovered.
-pub(super) const REWRITE_BYTES: usize = 1 << 20;
 /// The smallest log.
 const CAPACITY_MIN: u64 = 4096;
-
-/// Bytes of the piece that begins at `position`.
-pub(super) fn rewrite_bytes(position: u64, end: u64) -> usize {
-    end.saturating_sub(position).min(REWRITE_BYTES as u64) as usize
-}
 
 /// A log on a [`Store`].
 #[derive(Debug)]
@@ -159,12 +152,10 @@ impl Log for FileLog {
 
     fn rewrite(&mut self, tail: u64) -> Result<()> {
         self.change(|log| {
-            let mut bytes = vec![0; rewrite_bytes(log.status().head, tail)];
-            for position in (log.status().head..tail).step_by(REWRITE_BYTES) {
-                let piece = &mut bytes[..rewrite_bytes(position, tail)];
+            by_piece(log.status().head, tail, |position, piece| {
                 log.read(position, piece)?;
-                log.write(position, piece)?;
-            }
+                log.write(position, piece)
+            })?;
             log.status.rewrite(log.store.as_ref(), &log.name)?;
             log.appended = tail;
             log.sync()
@@ -188,10 +179,7 @@ impl Log for FileLog {
     fn cut(&mut self, tail: u64) -> Result<()> {
         self.change(|log| {
             let end = log.status().head + log.capacity();
-            let zeros = vec![0; REWRITE_BYTES];
-            for position in (tail..end).step_by(REWRITE_BYTES) {
-                log.write(position, &zeros[..rewrite_bytes(position, end)])?;
-            }
+            by_piece(tail, end, |position, zeros| log.write(position, zeros))?;
             log.sync()?;
             log.status.cut(log.store.as_ref(), &log.name, tail)
         })

@@ -12,10 +12,9 @@
 //! [`super::status`] in the first 8 KiB, kind `sect`; then the log: the byte at position p is at p modulo its length, which
 //! is one sector more than the capacity.
 
-use super::file::{REWRITE_BYTES, rewrite_bytes};
 use super::status::{self, StatusPair};
 use super::{Log, Status};
-use crate::flash::by_block;
+use crate::flash::{by_block, by_piece};
 use crate::{Error, Result, Store};
 use std::sync::Arc;
 
@@ -102,12 +101,10 @@ impl FlashDiskLog {
         let sector_bytes = u64::from(self.status.sector_bytes());
         let start = self.status().head / sector_bytes * sector_bytes;
         let end = tail.next_multiple_of(sector_bytes);
-        let mut bytes = vec![0; rewrite_bytes(start, end)];
-        for position in (start..end).step_by(REWRITE_BYTES) {
-            let piece = &mut bytes[..rewrite_bytes(position, end)];
+        by_piece(start, end, |position, piece| {
             self.read(position, piece)?;
-            self.write(position, piece)?;
-        }
+            self.write(position, piece)
+        })?;
         self.status.rewrite(self.store.as_ref(), &self.name)?;
         self.store.sync().map_err(Error::io("force", &self.name))
     }
@@ -117,12 +114,14 @@ impl FlashDiskLog {
         let sector_bytes = u64::from(self.status.sector_bytes());
         let start = tail / sector_bytes * sector_bytes;
         let end = self.status().head / sector_bytes * sector_bytes + self.ring_bytes();
-        let mut bytes = vec![0; REWRITE_BYTES];
-        self.read(start, &mut bytes[..(tail - start) as usize])?;
-        for position in (start..end).step_by(REWRITE_BYTES) {
-            self.write(position, &bytes[..rewrite_bytes(position, end)])?;
-            bytes.fill(0);
-        }
+        let kept = (tail - start) as usize;
+        by_piece(start, end, |position, piece| {
+            match position == start {
+                true => self.read(start, &mut piece[..kept])?,
+                false => piece.fill(0),
+            }
+            self.write(position, piece)
+        })?;
         self.store.sync().map_err(Error::io("force", &self.name))?;
         self.status.cut(self.store.as_ref(), &self.name, tail)
     }

@@ -31,12 +31,11 @@
 //! | 16 | 4 | checksum of the bytes |
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
-use super::file::{REWRITE_BYTES, rewrite_bytes};
 use super::status::{self, StatusPair};
 use super::{Log, Status, cannot_cut};
 use crate::checksum::crc32c;
 use crate::core::View;
-use crate::flash::by_block;
+use crate::flash::{by_block, by_piece};
 use crate::{Error, Result, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -354,13 +353,10 @@ impl<L: Log> HybridLog<L> {
     }
 
     fn rewrite_store(&self, from: u64, end: u64) -> Result<()> {
-        let mut bytes = vec![0; rewrite_bytes(from, end)];
-        for position in (from..end).step_by(REWRITE_BYTES) {
-            let piece = &mut bytes[..rewrite_bytes(position, end)];
+        by_piece(from, end, |position, piece| {
             self.read_store(position, piece)?;
-            self.write_store(position, piece)?;
-        }
-        Ok(())
+            self.write_store(position, piece)
+        })
     }
 
     fn try_truncate(&mut self, head: u64) -> Result<()> {
