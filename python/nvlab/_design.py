@@ -42,6 +42,17 @@ class Design:
         """The same design with other values, checked together."""
         return Design(self._inner.with_sets([f"{key}={text_of(value)}" for key, value in values.items()]))
 
+    def scale(self, capacity: str | float) -> Design:
+        """The same kind of drive with another capacity (as `"1 TB"`, or bytes): dies, memory, buffer, map and checkpoints grow with
+        it, shares stay (`nvlab design scale`).
+
+        >>> import nvlab as nv
+        >>> large = nv.design("ssd-tlc").scale("1 TB")
+        >>> large.name, large.capacity_bytes // 10**9
+        ('ssd-tlc-1tb', 1000)
+        """
+        return Design(self._inner.scale(capacity if isinstance(capacity, str) else f"{int(capacity)} B"))
+
     @property
     def name(self) -> str:
         """Its name, with what was changed: `ssd-tlc ftl.clean.kind=fifo`."""

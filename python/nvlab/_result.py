@@ -54,8 +54,8 @@ class Metrics(Mapping[str, float]):
         return self._run.shown(name) or "–"
 
     def within(self, name: str) -> float | None:
-        """Half of the 95 % interval of a metric over its value, from the spread of parts of the run; `None` if it is no matter of
-        chance, or if the run is too short to say."""
+        """Half of the 95 % interval of a metric over its value, from the spread of parts of the run; infinite if the run is too
+        short to say, `None` if the metric is no matter of chance."""
         return self._run.within(name)
 
     def __repr__(self) -> str:

@@ -81,15 +81,14 @@ pub(crate) fn take_free<B: Copy>(
     pick.map(|pick| free.swap_remove(pick))
 }
 
-/// The least worn full block of a die, if the most worn block of the die was erased more than `threshold` times
-/// more often; `erases` returns the erase count of a block.
-pub(crate) fn lagging(
-    erases: impl Fn(BlockId) -> u32,
+/// The full blocks of a die with cold data only: the host has since written as many units as the device holds, `sequence` of them
+/// in all. A block that lags although its data is hot will be erased soon, without being moved.
+pub(crate) fn cold(
     table: &BlockTable,
     die: u32,
-    threshold: u32,
-) -> Option<BlockId> {
-    let most = table.die_blocks(die).map(&erases).max().unwrap_or(0);
-    let least_worn = table.closed(die).min_by_key(|&block| erases(block))?;
-    (most - erases(least_worn) > threshold).then_some(least_worn)
+    sequence: u64,
+    logical_units: u32,
+) -> impl Iterator<Item = BlockId> {
+    let before = sequence.saturating_sub(logical_units as u64);
+    table.closed(die).filter(move |&block| table.birth(block) <= before)
 }

@@ -30,7 +30,7 @@ pub use until::Until;
 
 use crate::design::{Design, Part};
 use crate::prepared::Shelf;
-use crate::result::RunResult;
+use crate::result::{Precondition, RunResult};
 use crate::run::watched::{Onlooker, run_watched};
 use crate::run::{self, Keeping, Limit, Preparation, RunError, RunPlan, State};
 use nvlab_units::quantity::display_bytes;
@@ -167,6 +167,10 @@ impl Task {
         if result.flush.count > 0 && !self.source.is_trace() {
             // The number of requests of a generator does not include its flushes.
             result.requests_asked = None;
+        }
+        if let Some(in_use) = self.source.in_use() {
+            let state = Precondition { in_use: Some(in_use.to_string()), ..result.precondition };
+            result.precondition = Precondition { about: state.line(self.design.capacity_bytes()), ..state };
         }
         result
     }

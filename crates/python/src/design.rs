@@ -71,6 +71,19 @@ impl Design {
         Ok(self.changed(&sets)?)
     }
 
+    /// The same kind of drive with another capacity, said as in a design file.
+    fn scale(&self, capacity: &str) -> Result<Design, Trouble> {
+        let bytes = quantity::bytes(capacity).map_err(|error| Trouble::Input(error.to_string()))?;
+        let reference = self.source.split(',').next().unwrap_or_default();
+        if self.text.is_some() && !reference.ends_with(".toml") {
+            let why =
+                "a design that is in no file cannot be extended: save it, and scale what is read from there";
+            return Err(Trouble::Input(why.to_string()));
+        }
+        let scaled = design::scale::scaled(reference, &self.named.design, bytes)?;
+        Ok(Design::read(scaled.design.name, Some(scaled.text), &[])?)
+    }
+
     /// What [`Design::new`] makes it again from.
     pub fn parts(&self) -> (String, Option<String>, Vec<String>) {
         (self.source.clone(), self.text.clone(), self.named.changes.clone())

@@ -186,10 +186,10 @@ impl Run {
         notes(&self.result)
     }
 
-    /// Half of the 95 % interval of a metric over its value; `None` if it is no matter of chance or the run is too short.
+    /// Half of the 95 % interval of a metric over its value, infinite if the run is too short; `None` if it is no matter of chance.
     fn within(&self, name: &str) -> Result<Option<f64>, Trouble> {
         let metric = metric::find(name)?;
-        Ok(self.result.precision_of(&metric.name).and_then(|precision| precision.within))
+        Ok(self.result.precision_of(&metric.name).map(|precision| precision.within.unwrap_or(f64::INFINITY)))
     }
 
     /// The run over time, for ui.perfetto.dev.

@@ -6,7 +6,7 @@
 
 use super::metadata::{Entry, Use};
 use super::write::Placed;
-use super::{Frontier, Hftl, MOVED, NO_BLOCK};
+use super::{COLD, Frontier, Hftl, MOVED, NO_BLOCK};
 use crate::cleaning::CleaningPolicy;
 use crate::spare::{self, Kind, Spare};
 use crate::table::BlockState;
@@ -30,6 +30,17 @@ pub(super) enum Cause {
     Clean,
     Wear,
     Retire,
+}
+
+impl Cause {
+    /// The open block that the data goes to. Cold data moved to level wear has its own: among relocated data, part of which is
+    /// hot, every block would in time hold both kinds, and the cleaner would move the cold data again with each block.
+    fn stream(self) -> usize {
+        match self {
+            Cause::Clean | Cause::Retire => MOVED,
+            Cause::Wear => COLD,
+        }
+    }
 }
 
 /// A relocation whose copies are queued.
@@ -124,9 +135,9 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             Cause::Retire => self.stats.retire_units += pages as u64,
         }
         let copied = if self.nand.cells().programs_may_fail() {
-            self.copy_one_by_one(at, die, victim, &mut moved)
+            self.copy_one_by_one(at, (die, cause.stream()), victim, &mut moved)
         } else {
-            self.copy_in_runs(at, die, victim, &mut moved)
+            self.copy_in_runs(at, (die, cause.stream()), victim, &mut moved)
         };
         let partial = match copied {
             Ok(()) => false,
@@ -166,20 +177,20 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn copy_in_runs(
         &mut self,
         at: Time,
-        die: u32,
+        (die, stream): (u32, usize),
         victim: BlockId,
         moved: &mut Vec<Moved>,
     ) -> Result<(), ControllerError> {
         let birth = self.table.birth(victim);
         let mut done = 0;
         while done < moved.len() {
-            if self.dies[die as usize].open[MOVED].block == NO_BLOCK
-                && let Err(error) = self.open(at, die, MOVED)
+            if self.dies[die as usize].open[stream].block == NO_BLOCK
+                && let Err(error) = self.open(at, die, stream)
             {
                 moved.truncate(done);
                 return Err(error);
             }
-            let Frontier { block, next, ready } = self.dies[die as usize].open[MOVED];
+            let Frontier { block, next, ready } = self.dies[die as usize].open[stream];
             let (block, at) = (BlockId(block), at.max(ready));
             self.latest = self.latest.max(at);
             let run = (moved.len() - done).min((self.geometry.pages_per_block - next) as usize) as u32;
@@ -190,7 +201,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             }
             self.program_run(at, (block, next), &moved[done..done + run as usize]);
             self.metadata.set_live(at, block, (next, run), true)?;
-            self.fill(at, (die, MOVED), run)?;
+            self.fill(at, (die, stream), run)?;
             self.table.gain_many(block, run - 1);
             self.gained(first, birth);
             done += run as usize;
@@ -219,7 +230,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn copy_one_by_one(
         &mut self,
         at: Time,
-        die: u32,
+        (die, stream): (u32, usize),
         victim: BlockId,
         moved: &mut Vec<Moved>,
     ) -> Result<(), ControllerError> {
@@ -231,7 +242,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             if S::KEEPS {
                 spare = self.fetch(moved[i], &mut data);
             }
-            match self.program(at, (die, MOVED), spare, &data, false) {
+            match self.program(at, (die, stream), spare, &data, false) {
                 Ok(Placed { page, .. }) => {
                     self.gained(page, birth);
                     moved[i].to = page;
@@ -316,23 +327,26 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
     }
 
-    /// Moves the least worn full block of a die if erase counts have diverged too far.
+    /// Moves the cold data of the least worn block of a die if the most worn erased one, which it will take, was erased more than
+    /// the threshold times more often.
     fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
         let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
-        if self.dies[die as usize].erases < wear::LOOK_EVERY {
+        let state = &self.dies[die as usize];
+        if state.erases < wear::LOOK_EVERY {
             return Ok(());
         }
-        self.dies[die as usize].erases = 0;
-        let lagging =
-            wear::lagging(|block| self.nand.cells().erase_count(block), &self.table, die, threshold);
-        let Some(least_worn) = lagging else { return Ok(()) };
+        let erases = |block: BlockId| self.nand.cells().erase_count(block);
+        let worn = state.free.iter().map(|&block| erases(block)).max().unwrap_or(0);
+        let cold = wear::cold(&self.table, die, self.sequence, self.config.logical_units);
+        let lagging = cold.min_by_key(|&block| erases(block));
+        let lagging = lagging.filter(|&block| worn.saturating_sub(erases(block)) > threshold);
         // Its data needs an erased block: leave the cleaner's reserve alone.
-        if (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
-            return Ok(());
-        }
+        let fits = state.free.len() as u32 >= self.config.free_blocks_min;
+        self.dies[die as usize].erases = 0;
+        let Some(block) = lagging.filter(|_| fits) else { return Ok(()) };
         self.stats.wear_moves += 1;
-        self.policy.taken(&self.table, least_worn);
-        self.begin_job(at, die, least_worn, Cause::Wear)
+        self.policy.taken(&self.table, block);
+        self.begin_job(at, die, block, Cause::Wear)
     }
 
     /// Empties the blocks whose programs failed and marks them bad.

@@ -57,7 +57,9 @@ impl HftlConfig {
                 self.free_blocks_min
             ));
         }
-        let set_apart = (self.free_blocks_min as u64 + 2) * geometry.dies() as u64;
+        // With static wear levelling cold data has an open block of its own.
+        let open = 2 + self.wear.static_threshold.is_some() as u64;
+        let set_apart = (self.free_blocks_min as u64 + open) * geometry.dies() as u64;
         let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
         if self.logical_units == 0 || self.logical_units as u64 > left {
             return Err(format!(

@@ -58,15 +58,17 @@ struct Frontier {
 }
 
 const NO_FRONTIER: Frontier = Frontier { block: NO_BLOCK, next: 0, ready: Time::ZERO };
-/// The two open blocks of a die: for host data and for relocated data.
+/// The open blocks of a die: for host data, for what the cleaner relocates, and for cold data moved to level wear.
 const HOST: usize = 0;
 const MOVED: usize = 1;
+const COLD: usize = 2;
+const STREAMS: usize = 3;
 
 /// The state of a die.
 #[derive(Clone, Debug)]
 struct Die {
     free: Vec<BlockId>,
-    open: [Frontier; 2],
+    open: [Frontier; STREAMS],
     /// The relocation whose copies are not yet in the map.
     job: Option<clean::Job>,
     /// Queued erases whose end is not yet recorded in the block table.
@@ -129,7 +131,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         crate::pram::check_atomic(&pram, "hftl changes entries of its tables in place")?;
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let table = BlockTable::new(dies, blocks, geometry.units_per_block(), 1);
-        let die = Die { free: Vec::new(), open: [NO_FRONTIER; 2], job: None, erasing: Vec::new(), erases: 0 };
+        let die =
+            Die { free: Vec::new(), open: [NO_FRONTIER; STREAMS], job: None, erasing: Vec::new(), erases: 0 };
         Ok(Hftl {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),

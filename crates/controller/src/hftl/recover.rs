@@ -1,11 +1,11 @@
 //! Recovery after a power cut, without a scan: the metadata is read from PRAM, nothing is scanned.
 //!
-//! The array is read only to find the last page of each open block: two blocks per die, each by bisection,
+//! The array is read only to find the last page of each open block: at most three blocks per die, each by bisection,
 //! whatever the size of the array. Live bits are recomputed from the map. A block whose erase was in progress is
 //! erased again. Recovery changes nothing that a second one would need, so it may itself be cut at any operation.
 
 use super::metadata::{Entry, Use};
-use super::{Frontier, HOST, Hftl, HftlConfig, MOVED, NO_BLOCK};
+use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, STREAMS};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{ControllerError, RecoveryReport};
@@ -102,7 +102,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn adopt_open(&mut self, at: Time, block: BlockId) -> Result<Time, ControllerError> {
         let (written, read) = self.find_end(at, block);
         let die = self.geometry.die_of(block) as usize;
-        let stream = [HOST, MOVED].into_iter().find(|&stream| self.dies[die].open[stream].block == NO_BLOCK);
+        let stream = (0..STREAMS).find(|&stream| self.dies[die].open[stream].block == NO_BLOCK);
         let entry = Entry { written: written as u16, ..self.metadata.entry(block) };
         let full = written == self.geometry.pages_per_block || self.nand.cells().is_bad(block);
         match stream.filter(|_| !full) {

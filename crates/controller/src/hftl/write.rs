@@ -1,7 +1,7 @@
 //! Host writes: program a page, then point the map to it. Also the open blocks.
 
 use super::metadata::{Entry, Use};
-use super::{Frontier, HOST, Hftl, MOVED, NO_BLOCK, NO_FRONTIER};
+use super::{COLD, Frontier, HOST, Hftl, MOVED, NO_BLOCK, NO_FRONTIER};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::spare::{Kind, Spare};
@@ -71,7 +71,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Opens an erased block of a die.
     pub(super) fn open(&mut self, at: Time, die: u32, stream: usize) -> Result<(), ControllerError> {
-        let take = if stream == MOVED { Take::MostWorn } else { Take::LeastWorn };
+        let take = match (stream, self.config.wear.static_threshold) {
+            // One that is worn beyond the threshold stays erased until cold data is moved into it.
+            (MOVED, Some(threshold)) => Take::MostWornWithin(threshold),
+            (MOVED | COLD, _) => Take::MostWorn,
+            _ => Take::LeastWorn,
+        };
         let (free, cells) = (&mut self.dies[die as usize].free, self.nand.cells());
         let taken = wear::take_free(free, self.config.wear.dynamic, take, |block| cells.erase_count(block));
         let block = taken.ok_or_else(|| self.end_of_life(die))?;

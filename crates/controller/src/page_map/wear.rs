@@ -106,11 +106,8 @@ impl<S: Store> PageMap<S> {
         self.dies[die as usize].free.iter().map(|&block| self.array.erase_count(block)).max()
     }
 
-    /// The full blocks of a die with cold data only: the host has since written as much as the device holds. A block that lags
-    /// although its data is hot will be erased soon, without being moved.
     fn cold(&self, die: u32) -> impl Iterator<Item = BlockId> {
-        let before = self.sequence.saturating_sub(self.config.logical_units as u64);
-        self.table.closed(die).filter(move |&block| self.table.birth(block) <= before)
+        wear::cold(&self.table, die, self.sequence, self.config.logical_units)
     }
 
     /// Cleans until every die has its reserve again: retirement uses erased blocks and returns none. A die

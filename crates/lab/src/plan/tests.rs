@@ -224,7 +224,10 @@ fn what_is_in_use_says_what_the_rest_of_the_device_holds() {
         let settings =
             Settings { seed: 1, until: Some(Until::Requests(50_000)), state: state.parse().unwrap() };
         let task = Task::new(design.clone(), "small".into(), &source, settings)?;
-        Ok::<f64, WorkloadError>(task.run(&mut |_, _| true).unwrap().write_amplification.total)
+        let run = task.run(&mut |_, _| true).unwrap();
+        let said = source.in_use().map_or("steady at WA".to_string(), |in_use| format!("; {in_use}"));
+        assert!(run.precondition.about.contains(&said), "{}", run.precondition.about);
+        Ok::<f64, WorkloadError>(run.write_amplification.total)
     };
     let [kept, trimmed] =
         ["no", "yes"].map(|word| waf(&format!("uniform used=30% trimmed={word}"), "steady").unwrap());

@@ -63,6 +63,9 @@ enum Bound {
     Times(f64),
 }
 
+/// Behind an answer that chance may have given.
+pub const CHANCE: &str = "chance may have decided: a longer run, or several, would tell";
+
 /// The outcome of an assertion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
@@ -70,6 +73,8 @@ pub struct Verdict {
     pub holds: bool,
     /// One line for people: `waf < 2.5 does not hold: waf is 2.97`.
     pub text: String,
+    /// The other answer is possible too: the bound lies within the 95 % intervals of what was measured.
+    pub is_chance: bool,
 }
 
 impl Assertion {
@@ -107,26 +112,33 @@ impl Assertion {
     /// Checks the means of several runs of a design (one for each seed) beside those of the first design of a comparison.
     /// Fails if a run has no such metric.
     pub fn check_beside(&self, runs: &[RunResult], first: &[RunResult]) -> Result<Verdict, String> {
-        let mean = |runs: &[RunResult]| {
-            let values = runs.iter().map(|run| self.metric.of(run)).collect::<Option<Vec<f64>>>();
-            let none = || {
+        let estimate = |runs: &[RunResult]| {
+            let all = runs.iter().all(|run| self.metric.of(run).is_some());
+            Estimate::of_runs(&self.metric, runs).filter(|_| all).ok_or_else(|| {
                 format!("`{}`: the run of `{}` has no {}", self.text, runs[0].design.name, self.metric.name)
-            };
-            let estimate = Estimate::of(&values.ok_or_else(none)?).ok_or_else(none)?;
-            Ok::<f64, String>(estimate.mean)
+            })
         };
-        let value = mean(runs)?;
+        let value = estimate(runs)?;
         let (limit, beside) = match self.bound {
-            Bound::Value(value) => (value, String::new()),
+            Bound::Value(mean) => (Estimate { mean, interval: 0.0, ..value }, String::new()),
             Bound::Times(times) => {
-                let of_first = mean(first)?;
-                let (name, shown) = (&first[0].design.name, self.metric.unit.shown(of_first));
-                (of_first * times, format!(", that of {name} {shown}"))
+                let of_first = estimate(first)?;
+                let beside =
+                    format!(", that of {} {}", first[0].design.name, of_first.shown(self.metric.unit));
+                let (mean, interval) = (of_first.mean * times, of_first.interval * times.abs());
+                (Estimate { mean, interval, ..of_first }, beside)
             }
         };
-        let holds = self.operator.holds(value, limit);
-        let (name, of, shown) = (&runs[0].design.name, &self.metric.name, self.metric.unit.shown(value));
-        Ok(Verdict { holds, text: format!("{name}: {}: {of} is {shown}{beside}", self.text) })
+        let (holds, is_chance) =
+            (self.operator.holds(value.mean, limit.mean), self.is_chance(&value, &limit));
+        let (name, of, shown) = (&runs[0].design.name, &self.metric.name, value.shown(self.metric.unit));
+        Ok(Verdict { holds, text: format!("{name}: {}: {of} is {shown}{beside}", self.text), is_chance })
+    }
+
+    /// Whether another run could answer otherwise. Of equality, which chance would always break, nothing is said.
+    fn is_chance(&self, value: &Estimate, limit: &Estimate) -> bool {
+        let is_exact = matches!(self.operator, Operator::Equal | Operator::NotEqual);
+        !is_exact && (value.interval > 0.0 || limit.interval > 0.0) && value.overlaps(limit)
     }
 
     /// Checks a run. The lifetime of a device that nothing wears is unlimited; if its wear is not known, no assertion
@@ -140,7 +152,8 @@ impl Assertion {
             }
             None if self.metric.is_life_of(run) => {
                 let (text, why) = (&self.text, human::unworn(run));
-                return Ok(Verdict { holds: false, text: format!("{text} does not hold: {name} is {why}") });
+                let text = format!("{text} does not hold: {name} is {why}");
+                return Ok(Verdict { holds: false, text, is_chance: false });
             }
             None => {
                 let design = &run.design.name;
@@ -155,8 +168,13 @@ impl Assertion {
         };
         let holds = self.operator.holds(value, limit);
         let verdict = if holds { "holds" } else { "does not hold" };
-        let doubts: String = self.metric.doubts(run).iter().map(|doubt| format!(" ({doubt})")).collect();
-        Ok(Verdict { holds, text: format!("{} {verdict}: {name} is {shown}{doubts}", self.text) })
+        let known = Estimate::of_runs(&self.metric, std::slice::from_ref(run));
+        let limit = Estimate { mean: limit, interval: 0.0, count: 1 };
+        let is_chance = known.is_some_and(|known| self.is_chance(&known, &limit));
+        let mut doubts = self.metric.doubts(run);
+        doubts.extend(is_chance.then(|| CHANCE.to_string()));
+        let doubts: String = doubts.iter().map(|doubt| format!(" ({doubt})")).collect();
+        Ok(Verdict { holds, text: format!("{} {verdict}: {name} is {shown}{doubts}", self.text), is_chance })
     }
 }
 
@@ -218,6 +236,7 @@ fn years(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
     use crate::report::sample;
+    use crate::result::Precision;
 
     fn holds_for(text: &str, run: &RunResult) -> Result<bool, String> {
         Ok(Assertion::parse(text)?.check(run)?.holds)
@@ -298,6 +317,12 @@ mod tests {
         let mut run = sample::run("ssd-tlc", 1);
         let check = |text: &str, run: &RunResult| Assertion::parse(text).unwrap().check(run).unwrap().text;
         assert_eq!(check("waf < 2.5", &run), "waf < 2.5 does not hold: waf is 2.97");
+        // Where the bound lies within what the run knows of itself, it says so.
+        run.precision = vec![Precision { metric: "waf".to_string(), within: Some(0.01) }];
+        assert_eq!(check("waf < 2.5", &run), "waf < 2.5 does not hold: waf is 2.97");
+        let near = format!("waf < 2.98 holds: waf is 2.97 ({CHANCE})");
+        assert_eq!(check("waf < 2.98", &run), near);
+        assert_eq!(check("waf != 2.98", &run), "waf != 2.98 holds: waf is 2.97");
         run.lifetime.years = None;
         assert_eq!(
             check("lifetime > 5 years", &run),
@@ -310,5 +335,27 @@ mod tests {
             check("lifetime > 5 years", &run),
             "lifetime > 5 years holds: lifetime is without end: nothing was programmed"
         );
+    }
+
+    #[test]
+    fn a_change_within_the_intervals_may_be_chance() {
+        let known = |times: f64, within: f64| {
+            let mut run = sample::run("ssd-tlc", 1);
+            run.write_amplification.total *= times;
+            run.precision = vec![Precision { metric: "waf".to_string(), within: Some(within) }];
+            run
+        };
+        let first = [known(1.0, 0.01)];
+        let check = |text: &str, run: RunResult| {
+            let verdict = Assertion::parse(text).unwrap().check_beside(&[run], &first).unwrap();
+            (verdict.holds, verdict.is_chance)
+        };
+        // A tenth more: beyond both intervals. Then with one as wide as the difference.
+        assert_eq!(check("waf > +5 %", known(1.1, 0.01)), (true, false));
+        assert_eq!(check("waf > +5 %", known(1.1, 0.06)), (true, true));
+        assert_eq!(check("waf > +5 %", known(1.0, 0.01)), (false, false));
+        assert_eq!(check("waf > +5 %", known(1.0, 0.06)), (false, true));
+        assert_eq!(check("waf > 2.96", known(1.0, 0.01)), (true, true));
+        assert_eq!(check("waf > 2.5", known(1.0, 0.01)), (true, false));
     }
 }

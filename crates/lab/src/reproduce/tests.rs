@@ -92,6 +92,9 @@ fn built_in_experiments_read_at_both_sizes() {
             for point in experiment.space.points().unwrap() {
                 let left: String = point.sets.concat() + &point.workload;
                 assert!(!left.contains('{'), "{}: a name that is no axis: {left}", experiment.name);
+                // Blocks of fewer pages lose a larger part of them to padding, and write amplification with it.
+                let cuts_blocks = point.sets.iter().any(|set| set.contains(".pages="));
+                assert!(smoke || seed != "drives" || !cuts_blocks, "{}: {:?}", experiment.name, point.sets);
                 nvlab_workload::WorkloadSpec::parse(&point.workload).unwrap();
                 crate::design::Design::load(&point.design, &point.sets).unwrap();
             }

@@ -28,6 +28,10 @@ pub struct Precondition {
     /// There were trims among the writes.
     #[serde(default)]
     pub has_trims: bool,
+    /// The share of the capacity that holds data in the end, if trims left less than was filled; `None`: they did not, or the device
+    /// does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<f64>,
     /// Of a recording that was repeated, what one pass of it does.
     #[serde(default)]
     pub pass: Option<PassResult>,
@@ -38,6 +42,9 @@ pub struct Precondition {
     /// The workload makes a file system on the device, and files in it.
     #[serde(default)]
     pub has_file_system: bool,
+    /// What the workload says is in use, and what the rest of the device holds (`used=`, `trimmed=`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_use: Option<String>,
     /// Write amplification of the earlier and of the later half of its windows; both 0 unless `steady`.
     pub last_windows: [f64; 2],
     /// True if the two agree within 1 %. Always true for `fresh` and `full`.
@@ -90,9 +97,11 @@ impl Precondition {
             writes: None,
             passes: 0,
             has_trims: false,
+            held: None,
             pass: None,
             bounds: None,
             has_file_system: false,
+            in_use: None,
             last_windows: [0.0; 2],
             converged: true,
             last_window: None,
@@ -120,6 +129,9 @@ impl Precondition {
         };
         if self.has_file_system {
             text += "; it holds a file system";
+        }
+        if let Some(in_use) = &self.in_use {
+            text += &format!("; {in_use}");
         }
         if self.rested_s > 0.0 {
             text += &format!("; then idle for {} to fold its SLC cache", Span::from_seconds(self.rested_s));
@@ -166,7 +178,10 @@ impl Precondition {
             Some(pass) if pass.trimmed_bytes > 0 => {
                 text += &format!("; {} is trimmed", percent(pass.trimmed_bytes as f64 / capacity));
             }
-            None if self.has_trims => text += "; there are trims among them",
+            None if self.has_trims || self.held.is_some() => {
+                let held = self.held.map_or(String::new(), |held| format!(", {} is held", percent(held)));
+                text += &format!("; there are trims among them{held}");
+            }
             _ => {}
         }
         if let (Some([low, high]), Some(pass)) = (self.bounds, self.pass) {
@@ -226,6 +241,13 @@ mod tests {
         let drifting = Precondition { converged: false, last_windows: [1.2, 1.32], ..steady() };
         assert!(drifting.is_doubtful() && !steady().is_doubtful());
         assert_eq!(line(drifting), format!("{own}, not steady: WA still went from 1.20 to 1.32"));
+        let trimmed = Precondition { has_trims: true, held: Some(0.873), ..steady() };
+        let wanted = format!("{own}, steady at WA 1.02; there are trims among them, 87 % is held");
+        assert_eq!(line(trimmed), wanted);
+        let used =
+            Precondition { in_use: Some("30 GB in use, the rest full of stale data".into()), ..steady() };
+        let wanted = format!("{own}, steady at WA 1.02; 30 GB in use, the rest full of stale data");
+        assert_eq!(line(used), wanted);
         let paced = Precondition { own_pace_bytes: 30 * GIB, ..steady() };
         assert_eq!(line(paced), format!("{own}, the last 0.3 at its own pace, steady at WA 1.02"));
         let part = Precondition {

@@ -14,6 +14,7 @@ use super::settle::{Settles, Settling, Steps, settle, settle_at_own_pace, unmeas
 use super::writes::{DEPTH, Unmeasured, sequential_fill};
 use super::{OnProgress, coarse};
 use crate::result::{PassResult, Precondition};
+use nvlab_controller::Controller;
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::addresses::Scatter;
 use nvlab_workload::block::Draws;
@@ -251,8 +252,24 @@ fn rested(device: &mut dyn DeviceUnderTest, settling: Settling) -> Result<(Preco
     let Settling { report, done, .. } = settling;
     let idle = idle_at(device, flushed.end, done.requests)?;
     let rested = device.rest(idle).map_err(|source| DriveError::Unfinished { at: idle, source })?;
-    let report = Precondition { rested_s: rested.since(idle).seconds(), ..report };
+    let filled = report.fill_bytes as f64 / device.capacity_bytes() as f64;
+    let held = report.writes.as_ref().and_then(|_| held(device)).filter(|held| *held < filled - HELD_WITHIN);
+    let report = Precondition { rested_s: rested.since(idle).seconds(), held, ..report };
     Ok((report, within_time(rested, done.requests)?))
+}
+
+/// The share of a device's units that hold data is told within this: twice the standard error of so many samples at most.
+const HELD_WITHIN: f64 = 0.001;
+const SAMPLES_MIN: u32 = 1 << 20;
+
+/// The share of its units that hold data, of a page map.
+fn held(device: &dyn DeviceUnderTest) -> Option<f64> {
+    let map = device.page_map()?.controller();
+    let units = map.capacity_units();
+    let asked = (0..units).step_by((units / SAMPLES_MIN).max(1) as usize);
+    let (count, held) =
+        asked.fold((0, 0), |(count, held), unit| (count + 1, held + map.is_mapped(unit) as u32));
+    Some(held as f64 / f64::from(count))
 }
 
 /// Prepares a new device.

@@ -149,7 +149,7 @@ fn figures(
     let interval = |(column, value): (&Option<&dyn Array>, &Option<f64>)| {
         let within = column.and_then(|column| number(column, row)).unwrap_or(0.0);
         // Of a value of 0 nothing is relative.
-        if within == 0.0 { 0.0 } else { within * value.unwrap_or(0.0).abs() }
+        if within == 0.0 || within.is_infinite() { within } else { within * value.unwrap_or(0.0).abs() }
     };
     Figures {
         key: text(runs, row).unwrap_or_default().to_string(),

@@ -222,6 +222,10 @@ impl<'v> Checker<'v> {
             if super::collections::lacks_child(&entry.form, &bytes) {
                 self.problems.add(at, "an inner node of a map lacks a child");
             }
+            // One whose value has been taken out is on its way out.
+            if block.meta.strong() > 0 && entry.form.lacks_value(&bytes) {
+                self.problems.add(at, "a node of a list lacks its value");
+            }
             for at in texts.drain(..) {
                 if let Err(error) = super::text::read(self.view, at, u64::MAX) {
                     self.problems.add(at, error.to_string());

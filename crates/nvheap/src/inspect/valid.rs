@@ -116,6 +116,12 @@ impl Form {
         }
     }
 
+    /// Whether these bytes are a list's node without its value.
+    pub fn lacks_value(&self, bytes: &[u8]) -> bool {
+        matches!(self, Form::Struct { name, .. } if name == ".link")
+            && self.slots(bytes) == Some(Some(Vec::new()))
+    }
+
     /// A field of a struct.
     pub fn field(&self, name: &str) -> Option<&Field> {
         match self {

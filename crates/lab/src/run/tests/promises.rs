@@ -64,6 +64,18 @@ fn a_device_is_prepared_at_the_pace_of_its_run() {
     assert!((is / was - 1.0).abs() < 0.05, "{is}, prepared to {was}");
 }
 
+/// One request in five trims a place, four write one: each place was last written with a probability of four fifths.
+#[test]
+fn what_trims_leave_is_said() {
+    let trims =
+        run_on(design(), "uniform rw=randwrite bs=4KiB qd=8 trim=20%", "20k io", State::Steady).unwrap();
+    let held = trims.precondition.held.expect("a page map tells");
+    assert!((held - 0.8).abs() < 0.005, "{held}");
+    assert!(trims.precondition.about.contains("80 % is held"), "{}", trims.precondition.about);
+    let writes = run_on(design(), HALF, "20k io", State::Steady).unwrap();
+    assert_eq!(writes.precondition.held, None);
+}
+
 /// A device is prepared by writes to a third of it and then written to everywhere: the data that lay still lies among the rest.
 #[test]
 fn a_run_that_leaves_the_steady_state_says_so() {

@@ -12,25 +12,18 @@ use crate::{Span, WorkloadError};
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
 impl Section {
-    /// `iodepth`, which fio's synchronous engines ignore.
+    /// `iodepth`, which fio's synchronous engines ignore, among them the one it takes if none is named.
     pub(super) fn depth(&self, notes: &mut Vec<String>, errors: &mut Vec<WorkloadError>) -> u32 {
         let depth = kept(errors, self.options.number("iodepth", 1..=65_536)).unwrap_or(1) as u32;
         let name = &self.name;
-        match self.options.value("ioengine") {
-            _ if depth == 1 => 1,
-            Some(engine) if SYNCHRONOUS.contains(&engine) => {
-                let note =
-                    format!("[{name}]: ioengine={engine} keeps one request under way, whatever iodepth says");
-                notes.push(note);
-                1
-            }
-            Some(_) => depth,
-            None => {
-                let note = "without ioengine fio would keep one request under way; here iodepth is obeyed";
-                notes.push(format!("[{name}]: {note}"));
-                depth
-            }
+        let engine = self.options.value("ioengine");
+        if depth == 1 || engine.is_some_and(|engine| !SYNCHRONOUS.contains(&engine)) {
+            return depth;
         }
+        let engine =
+            engine.map_or("no ioengine (fio takes psync)".to_string(), |engine| format!("ioengine={engine}"));
+        notes.push(format!("[{name}]: {engine} keeps one request under way, whatever iodepth says"));
+        1
     }
 
     /// How its requests, which are those of `spec`, are issued.

@@ -259,8 +259,8 @@ fn engines_decide_whether_depth_counts() {
     let note = "[a]: ioengine=psync keeps one request under way, whatever iodepth says".to_owned();
     assert_eq!(pacing_and_notes("ioengine=psync\n"), (Pacing::Closed { depth: 1 }, vec![note]));
     let note =
-        "[a]: without ioengine fio would keep one request under way; here iodepth is obeyed".to_owned();
-    assert_eq!(pacing_and_notes(""), (Pacing::Closed { depth: 8 }, vec![note]));
+        "[a]: no ioengine (fio takes psync) keeps one request under way, whatever iodepth says".to_owned();
+    assert_eq!(pacing_and_notes(""), (Pacing::Closed { depth: 1 }, vec![note]));
     let note = "the page cache is not simulated: buffered requests reach the device one by one";
     assert_eq!(parse("[a]\ndirect=0\n").notes, [note]);
 }
