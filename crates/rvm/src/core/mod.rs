@@ -8,6 +8,7 @@ mod memory;
 mod open;
 mod options;
 mod pages;
+mod ranges;
 mod state;
 mod statistics;
 mod transaction;
