@@ -14,6 +14,7 @@ mod statistics;
 mod transaction;
 mod truncate;
 mod view;
+mod wake_ups;
 mod write_through;
 
 pub use commit::Flush;

@@ -7,6 +7,7 @@ use super::pages::too_short;
 use super::state::{Core, Segment, State, overlap};
 use super::statistics::Statistics;
 use super::view::View;
+use super::wake_ups::{Syncs, WakeUps};
 use super::write_through::WriteThrough;
 use crate::record::{Contents, Headers, Modification, SEGMENT_BYTES_MAX};
 use crate::scan::{Windows, scan};
@@ -115,6 +116,7 @@ impl Core {
             is_guarded: false,
             waiting_for_space: 0,
             force_time: Duration::ZERO,
+            syncs: Syncs::default(),
             is_truncating: false,
             is_closing: false,
             failed: None,
@@ -134,6 +136,7 @@ impl Core {
             processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
             forces_ended: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
+            wake_ups: WakeUps::new(),
             space: Condvar::new(),
             segments,
             changes: Mutex::default(),
