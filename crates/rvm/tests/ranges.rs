@@ -53,7 +53,8 @@ fn no_order_of_ranges_is_quadratic() {
     let (_disk, rvm) = rvm(4 * BYTES, BYTES);
     let memory = rvm.map_raw("data", 0..BYTES as u64).unwrap();
     const FEW: usize = 20_000;
-    let orders: [(&str, fn(usize) -> Vec<usize>); 4] = [
+    type Order = fn(usize) -> Vec<usize>;
+    let orders: [(&str, Order); 4] = [
         ("ascending", |count| (0..count).collect()),
         ("descending", |count| (0..count).rev().collect()),
         ("random", |count| random(count).collect()),

@@ -1,93 +1,19 @@
-//! Opening: recovery, then an empty log. Regions are mapped here too.
+//! Opens a log: recovers it ([`super::recovery`]) and begins with an empty one. Regions are mapped here too.
 
-use super::changes::Changes;
 use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
-use super::pages::too_short;
+use super::recovery::{Recovery, exclusive, recover};
 use super::state::{Core, Segment, State, overlap};
 use super::statistics::Statistics;
-use super::view::View;
 use super::wake_ups::{Syncs, WakeUps};
 use super::write_through::WriteThrough;
-use crate::record::{Contents, Headers, Modification, SEGMENT_BYTES_MAX};
-use crate::scan::{Windows, scan};
+use crate::record::{Headers, SEGMENT_BYTES_MAX};
 use crate::store::take_room;
 use crate::{Error, Log, Result, Segments, Store};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
-
-/// What opening a log found and did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Commits that were applied.
-    pub commits: u64,
-    /// Bytes of records that were read.
-    pub log_bytes: u64,
-    /// Bytes written to segments.
-    pub applied_bytes: u64,
-    /// Segments they were written to.
-    pub segments: u32,
-}
-
-/// Applies what is in the log to the segments and empties it. The log is read first as a whole: if any of it is damaged, or one of
-/// its segments is not there or too short, nothing has been changed. It is written again before anything is applied: no segment
-/// has a part of a record that is on no disk.
-fn recover(log: &mut Mutex<Box<dyn Log>>, view: Option<&View>, segments: &dyn Segments) -> Result<Recovery> {
-    let mut recovery = Recovery::default();
-    let (mut names, mut ends) = (BTreeMap::new(), BTreeMap::<u32, u64>::new());
-    let head = exclusive(log).status().head;
-    let tail = scan(log, |_, record| {
-        match &record.contents {
-            Contents::Name(number, name) => drop(names.insert(*number, name.to_string())),
-            Contents::Commit(modifications) => {
-                recovery.commits += 1;
-                let listed = modifications.each(|Modification { segment, offset, data }| {
-                    let end = ends.entry(segment).or_default();
-                    *end = (*end).max(offset.saturating_add(data.len() as u64));
-                });
-                listed.expect("the list was read when the record was checked");
-            }
-        }
-        Ok(())
-    })?;
-    recovery.log_bytes = tail - head;
-    let (name, offset) = (exclusive(log).name(), exclusive(log).offset(head));
-    let unnamed = |number: u32| {
-        let why = format!("records change segment {number}, which none names");
-        Error::Damaged { what: name.clone(), offset, why }
-    };
-    let mut opened = BTreeMap::new();
-    for (number, end) in ends {
-        let segment = names.remove(&number).ok_or_else(|| unnamed(number))?;
-        opened.insert(number, (open_whole(segments, &segment, end)?, segment));
-    }
-    exclusive(log).rewrite(tail)?;
-    let mut changes = Changes::default();
-    let mut find = |number: u32| {
-        let (store, segment) = opened.remove(&number).ok_or_else(|| unnamed(number))?;
-        Ok((segment, store))
-    };
-    changes.apply(Windows::new(log, view), tail, &mut find)?;
-    recovery.segments = changes.segments() as u32;
-    recovery.applied_bytes = changes.finish()?;
-    exclusive(log).reset(tail)?;
-    Ok(recovery)
-}
-
-/// Opens a segment, which must have `end` bytes.
-fn open_whole(segments: &dyn Segments, name: &str, end: u64) -> Result<Arc<dyn Store>> {
-    let store = segments.open(name)?;
-    let has = store.len().map_err(Error::io("measure", &name))?;
-    if has < end { Err(too_short(name, has, end)) } else { Ok(Arc::from(store)) }
-}
-
-/// The log, which nobody else uses yet.
-fn exclusive(log: &mut Mutex<Box<dyn Log>>) -> &mut dyn Log {
-    log.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut()
-}
 
 impl Core {
     /// Recovers the log and the segments it names.

@@ -13,6 +13,7 @@ pub mod hybrid;
 pub mod status;
 
 use crate::core::View;
+use crate::flash::by_piece;
 use crate::{Error, Result};
 use std::fmt::Debug;
 
@@ -70,10 +71,21 @@ pub trait Log: Debug + Send {
     /// Writes `data` at `position`, the tail: where the last append ended, or the head after a reset. It is within the
     /// capacity. Durable after [`Log::force`]; before, a power failure may keep any part of it.
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()>;
-    /// Writes its status and what can be read from the head to `tail` once more; durable when it returns. Recovery calls it
-    /// before it applies a record: what a program left that was killed, or whose sync failed, can be read from the page cache
-    /// and need not be on the disk. After a failed sync it is marked clean, so that no other sync would write it.
-    fn rewrite(&mut self, tail: u64) -> Result<()>;
+    /// Writes `data`, which was read at `position` and checks, once more; durable after [`Log::end_rewrite`]. Recovery calls it for all
+    /// from the head to the tail, in order, before it applies a record: what a program left that was killed, or whose sync failed,
+    /// can be read from the page cache and need not be on the disk. After a failed sync it is marked clean, so that no other sync
+    /// would write it.
+    fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()>;
+    /// Writes the status once more, and makes it and everything rewritten durable.
+    fn end_rewrite(&mut self) -> Result<()>;
+    /// Reads what is between the head and `tail`, and rewrites it.
+    fn rewrite_to(&mut self, tail: u64) -> Result<()> {
+        by_piece(self.status().head, tail, |position, piece| {
+            self.read(position, piece)?;
+            self.rewrite(position, piece)
+        })?;
+        self.end_rewrite()
+    }
     /// Makes every append before durable. Once it has failed, so do all calls that write: a later sync may succeed although it
     /// does not write what the failed one should have.
     fn force(&mut self) -> Result<()>;

@@ -250,7 +250,7 @@ pub fn run(
     let recovered = subject.open().and_then(|mut log| {
         let mut again = model.clone();
         again.try_adopt(log.as_mut(), &what)?;
-        log.rewrite(again.tail)?;
+        log.rewrite_to(again.tail)?;
         model = again;
         model.reset(log.as_mut())
     });
@@ -260,7 +260,7 @@ pub fn run(
     for round in 0..2 {
         let mut log = subject.open().unwrap_or_else(|error| panic!("{what}: {error}"));
         model.adopt(log.as_mut(), &format!("{what}, round {round}"));
-        log.rewrite(model.tail).unwrap();
+        log.rewrite_to(model.tail).unwrap();
         model.reset(log.as_mut()).unwrap();
         assert!(model.drive(log.as_mut(), &mut draws, 12), "{what}, round {round}");
         log.force().unwrap();

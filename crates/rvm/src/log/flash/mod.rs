@@ -245,9 +245,15 @@ impl<F: Flash> Log for FlashLog<F> {
         Ok(())
     }
 
-    /// What can be read from flash is on it.
-    fn rewrite(&mut self, _tail: u64) -> Result<()> {
+    fn rewrite(&mut self, _position: u64, _data: &[u8]) -> Result<()> {
         self.check()
+    }
+
+    /// What can be read from flash is on it, unless it is a file.
+    fn end_rewrite(&mut self) -> Result<()> {
+        self.check()?;
+        let rewritten = self.flash.rewrite().map_err(Error::io("write", &self.flash.name()));
+        self.fail_on_error(rewritten)
     }
 
     fn force(&mut self) -> Result<()> {
