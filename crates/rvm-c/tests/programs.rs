@@ -25,6 +25,12 @@ fn every_function_does_what_the_header_says() {
 }
 
 #[test]
+fn termination_leaves_nothing_to_recover_unless_that_is_wanted() {
+    let output = output("stop.c", Library::Static);
+    assert_eq!(output.lines().count(), 5, "{output}");
+}
+
+#[test]
 fn a_program_in_the_style_of_coda_keeps_its_ledger() {
     assert_eq!(output("ledger.c", Library::Static), "5 runs\n");
     assert_eq!(output("ledger.c", Library::Shared), "5 runs\n");

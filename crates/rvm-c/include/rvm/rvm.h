@@ -217,7 +217,9 @@ rvm_return_t rvm_initialize(const char *version, rvm_options_t *options);
 #define RVM_INIT(options) rvm_initialize(RVM_VERSION, (options))
 
 /* Flushes, closes the log and forgets the regions, whose memory stays readable. Returns RVM_EUNCOMMIT, and does nothing,
-   if transactions have not ended. */
+   if transactions have not ended. Unless `truncate` is 0 it also writes what the log holds into the segments, as
+   rvm_truncate does, so that rvm_initialize has nothing to recover; Coda's leaves that to the next start. Should this fail,
+   the log keeps it: nothing is lost, and nothing reported. */
 rvm_return_t rvm_terminate(void);
 
 /* Changes flags and buffer lengths, or opens the log if none is open. RVM_ELOG if another is. */
