@@ -46,13 +46,25 @@ impl<'a> Reader<'a> {
             position >= self.start && position + bytes as u64 <= self.start + self.window.len() as u64;
         if !is_inside {
             self.write_back(self.checked / ALIGN * ALIGN)?;
-            self.start = (position / ALIGN * ALIGN).max(self.head);
-            let most = (self.end - self.start).min(usize::MAX as u64) as usize;
-            self.window.resize(((position - self.start) as usize + bytes).max(SCANNED_BYTES).min(most), 0);
-            lock(self.log).read(self.start, &mut self.window)?;
+            self.move_to((position / ALIGN * ALIGN).max(self.head), position + bytes as u64)?;
         }
         let at = (position - self.start) as usize;
         Ok(Some(&self.window[at..at + bytes]))
+    }
+
+    /// Moves the window to `start`; it has at least what is before `end` then. What it had of that stays in it.
+    fn move_to(&mut self, start: u64, end: u64) -> Result<()> {
+        let had = self.start..self.start + self.window.len() as u64;
+        let kept = if had.contains(&start) { (had.end - start) as usize } else { 0 };
+        self.window.drain(..self.window.len() - kept);
+        self.start = start;
+        let wanted = end.max(start + SCANNED_BYTES as u64).min(self.end);
+        self.window.resize((wanted - start) as usize, 0);
+        let read = lock(self.log).read(start + kept as u64, &mut self.window[kept..]);
+        if read.is_err() {
+            self.window.clear();
+        }
+        read
     }
 
     /// Writes what checks up to `end` once more. It is in the window still.
@@ -231,7 +243,11 @@ fn durable_behind(reader: &mut Reader<'_>, status: &Status, position: u64) -> Re
         )));
     }
     let later = match mark {
-        Some(_) => barrier_from(log, status, position, end.min(position + MARK_BYTES))?,
+        Some(_) => {
+            let bytes = (end - position).min(MARK_BYTES) as usize;
+            let behind = reader.get(position, bytes)?.unwrap_or_default();
+            barrier_in(behind, behind.len(), status, position)
+        }
         None => match barrier_after(reader, status, position)? {
             Some(later) => Some(later),
             None => barrier_from(log, status, position, end)?,

@@ -32,24 +32,41 @@ pub struct Recovery {
 }
 
 /// What the records of a log say.
-#[derive(Default)]
-struct Found {
+struct Found<'s> {
+    segments: &'s dyn Segments,
     commits: u64,
-    names: BTreeMap<u32, String>,
+    /// The segments that are named, and opened when they are.
+    named: BTreeMap<u32, (String, Result<Arc<dyn Store>>)>,
     /// Where the last change of each segment ends.
     ends: BTreeMap<u32, u64>,
+    /// No segment so far lies in memory: there changes are applied from where they lie in the log.
+    keeps: bool,
     kept: BTreeMap<u32, Batch>,
     kept_bytes: usize,
     /// The changes of the records before this position are kept.
     kept_to: u64,
 }
 
-impl Found {
+impl Found<'_> {
+    /// A segment is named for the first time since the head.
+    fn open(&mut self, number: u32, name: &str) {
+        let opened = self.segments.open(name).map(Arc::<dyn Store>::from);
+        let file = opened.as_ref().ok().and_then(|store| store.file());
+        if file.is_some_and(|file| nvlab_os::file::is_in_memory(file).is_ok_and(|is| is)) {
+            self.keeps = false;
+        }
+        self.named.insert(number, (name.into(), opened));
+    }
+
     /// Takes note of the next record.
     fn add(&mut self, position: u64, record: &Record<'_>) {
-        let is_kept = self.kept_to == position && self.kept_bytes < KEPT_BYTES_MAX;
+        let is_kept = self.keeps && self.kept_to == position && self.kept_bytes < KEPT_BYTES_MAX;
         match &record.contents {
-            Contents::Name(number, name) => drop(self.names.insert(*number, name.to_string())),
+            Contents::Name(number, name) => {
+                if !self.named.contains_key(number) {
+                    self.open(*number, name);
+                }
+            }
             Contents::Commit(modifications) => {
                 self.commits += 1;
                 let listed = modifications.each(|Modification { segment, offset, data }| {
@@ -79,8 +96,16 @@ pub(super) fn recover(
     segments: &dyn Segments,
 ) -> Result<Recovery> {
     let head = exclusive(log).status().head;
-    // Records in memory are applied from where they lie.
-    let mut found = Found { kept_to: if view.is_some() { u64::MAX } else { head }, ..Found::default() };
+    let mut found = Found {
+        segments,
+        commits: 0,
+        named: BTreeMap::new(),
+        ends: BTreeMap::new(),
+        keeps: view.is_none(),
+        kept: BTreeMap::new(),
+        kept_bytes: 0,
+        kept_to: head,
+    };
     let tail = scan_and_rewrite(log, |position, record| {
         found.add(position, record);
         Ok(())
@@ -92,8 +117,10 @@ pub(super) fn recover(
     };
     let mut opened = BTreeMap::new();
     for (number, end) in found.ends {
-        let segment = found.names.remove(&number).ok_or_else(|| unnamed(number))?;
-        opened.insert(number, (open_whole(segments, &segment, end)?, segment));
+        let (segment, store) = found.named.remove(&number).ok_or_else(|| unnamed(number))?;
+        let store = store?;
+        check_whole(store.as_ref(), &segment, end)?;
+        opened.insert(number, (store, segment));
     }
     exclusive(log).end_rewrite()?;
     let mut changes = Changes::default();
@@ -101,10 +128,13 @@ pub(super) fn recover(
         let (store, segment) = opened.remove(&number).ok_or_else(|| unnamed(number))?;
         Ok((segment, store))
     };
-    for (number, batch) in found.kept {
-        changes.take(number, batch, &mut find)?;
+    let mut from = head;
+    if found.keeps {
+        for (number, batch) in found.kept {
+            changes.take(number, batch, &mut find)?;
+        }
+        from = found.kept_to;
     }
-    let from = if view.is_some() { head } else { found.kept_to };
     changes.apply(Windows::new(log, view), from, tail, &mut find)?;
     let segments = changes.segments() as u32;
     let applied_bytes = changes.finish()?;
@@ -112,11 +142,10 @@ pub(super) fn recover(
     Ok(Recovery { commits: found.commits, log_bytes: tail - head, applied_bytes, segments })
 }
 
-/// Opens a segment, which must have `end` bytes.
-fn open_whole(segments: &dyn Segments, name: &str, end: u64) -> Result<Arc<dyn Store>> {
-    let store = segments.open(name)?;
+/// Refuses a segment that has not got `end` bytes.
+fn check_whole(store: &dyn Store, name: &str, end: u64) -> Result<()> {
     let has = store.len().map_err(Error::io("measure", &name))?;
-    if has < end { Err(too_short(name, has, end)) } else { Ok(Arc::from(store)) }
+    if has < end { Err(too_short(name, has, end)) } else { Ok(()) }
 }
 
 /// The log, which nobody else uses yet.
