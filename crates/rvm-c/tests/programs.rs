@@ -31,6 +31,13 @@ fn termination_leaves_nothing_to_recover_unless_that_is_wanted() {
 }
 
 #[test]
+fn what_the_stress_program_of_coda_uses_is_there() {
+    for library in [Library::Static, Library::Shared] {
+        assert_eq!(output("hooks.c", library), "loading\nthreads\n");
+    }
+}
+
+#[test]
 fn a_program_in_the_style_of_coda_keeps_its_ledger() {
     assert_eq!(output("ledger.c", Library::Static), "5 runs\n");
     assert_eq!(output("ledger.c", Library::Shared), "5 runs\n");

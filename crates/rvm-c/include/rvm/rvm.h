@@ -24,8 +24,9 @@
  *    truncation is done, commits wait.
  *  - `recovery_buf_len`, `flush_buf_len` and `max_read_len` are kept and returned, and have no effect.
  *  - rvm_set_range, too, returns RVM_ETOO_BIG, if the transaction would not fit into the log; it goes on without the range.
- *  - The variable `rvm_no_yield`, which programs declare themselves, exists and has no effect. Coda's internal functions and
- *    variables, which its own test programs use, do not exist, nor do its packages of coroutines and threads.
+ *  - The variable `rvm_no_yield`, which programs declare themselves, exists and has no effect. Of Coda's internal functions and
+ *    variables those that its stress program uses exist (the table in docs/rvm.md lists them); its packages of coroutines and
+ *    threads do not, but the variables that its rvm_pthread.h needs do.
  *  - Cumulative statistics (`tot_...`) count from rvm_initialize, not from the creation of the log.
  *  - The codes RVM_EPORTABILITY and RVM_EEXISTS, which some manual pages name, are in no version of the original's header:
  *    an existing log file is reported by rvm_create_log as RVM_EIO with errno EEXIST.
@@ -36,6 +37,11 @@
 #define RVM_VERSION "RVM Interface Version 1.3  7 Mar 1994"
 /* Longest version string, in bytes with the final zero. */
 #define RVM_VERSION_MAX 128
+
+/* Coda's header defines it, too. */
+#ifndef _PARALLEL_LIBRARIES
+#define _PARALLEL_LIBRARIES 1
+#endif
 
 #include <sys/param.h>
 #include <sys/time.h>
