@@ -8,7 +8,6 @@ use super::statistics::Statistics;
 use super::wake_ups::{Syncs, WakeUps};
 use super::write_through::WriteThrough;
 use crate::record::{Headers, SEGMENT_BYTES_MAX};
-use crate::store::take_room;
 use crate::{Error, Log, Result, Segments, Store};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -89,9 +88,7 @@ impl Core {
         check_overlap(&state.segments[index], &range)?;
         state = self.lengthen(state, index, range.end)?;
         let segment = &mut state.segments[index];
-        if let Some(file) = segment.store.file() {
-            take_room(file, name, &range)?;
-        }
+        segment.take_room(&range)?;
         let debug = self.options.find_missed_ranges;
         let memory = Memory::map(index as u32, name, segment.store.as_ref(), range.clone(), debug)?;
         segment.mapped.push(range);
@@ -133,10 +130,7 @@ impl Core {
         let store: Arc<dyn Store> = Arc::from(self.segments.open(name)?);
         let synced_bytes = store.len().map_err(Error::io("measure", &name))?;
         // A program that was killed may have lengthened it: the log must not change what a power failure takes away again.
-        if let Err(error) = store.sync() {
-            // A second sync may succeed although it does not write what this one should have.
-            return Err(self.fail(state, Error::io("sync", &name)(error)));
-        }
+        state = self.sync(state, name, store.as_ref())?;
         let index = state.segments.len();
         state.map_through(index, name, store.as_ref())?;
         state.names_bytes += name.len() as u64 + 24;
@@ -150,6 +144,20 @@ impl Core {
             given_up: Vec::new(),
         });
         Ok((state, index))
+    }
+
+    /// Syncs a segment. If that fails, the log has failed: a second sync may succeed although it does not write what this one should
+    /// have, which may be what a truncation under way has just stored.
+    fn sync<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        name: &str,
+        store: &dyn Store,
+    ) -> Result<MutexGuard<'a, State>> {
+        match store.sync() {
+            Ok(()) => Ok(state),
+            Err(error) => Err(self.fail(state, Error::io("sync", &name)(error))),
+        }
     }
 
     /// Gives a segment at least so many bytes, durably. After a failed attempt it may be longer, but a power failure takes that away.
@@ -168,10 +176,7 @@ impl Core {
         if has < bytes {
             store.set_len(bytes).map_err(Error::io("lengthen", &name))?;
         }
-        if let Err(error) = store.sync() {
-            // What it should have written may be what a truncation under way has just stored.
-            return Err(self.fail(state, Error::io("sync", &name)(error)));
-        }
+        state = self.sync(state, &name, store.as_ref())?;
         state.map_through(index, &name, store.as_ref())?;
         state.segments[index].synced_bytes = has.max(bytes);
         Ok(state)
@@ -191,9 +196,7 @@ impl Core {
         check_overlap(&state.segments[index], &(old.end..new.end))?;
         state = self.lengthen(state, index, new.end)?;
         let segment = &mut state.segments[index];
-        if let Some(file) = segment.store.file() {
-            take_room(file, &segment.name, &new)?;
-        }
+        segment.take_room(&new)?;
         memory.grow(segment.store.as_ref(), bytes)?;
         segment.mapped.retain(|mapped| *mapped != old);
         segment.mapped.push(new);

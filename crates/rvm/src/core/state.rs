@@ -7,6 +7,7 @@ use super::view::View;
 use super::wake_ups::{Syncs, WakeUps};
 use super::write_through::WriteThrough;
 use crate::record::Place;
+use crate::store::take_room;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};
 use std::ops::Range;
@@ -66,6 +67,11 @@ impl Segment {
     /// Whether a record after the head changes it.
     pub fn is_logged(&self, head: u64) -> bool {
         self.logged_at.is_some_and(|at| at >= head)
+    }
+
+    /// Takes room for a range that is about to be mapped.
+    pub fn take_room(&self, range: &Range<u64>) -> Result<()> {
+        self.store.file().map_or(Ok(()), |file| take_room(file, &self.name, range))
     }
 
     /// A region has this range no more.
