@@ -96,7 +96,7 @@ pub trait Log: Debug + Send {
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
     /// Makes `tail`, where a record cannot be read, the end: nothing behind it can be read any more. Durable when it returns.
-    /// Logs on flash, which cannot be overwritten, and hybrid ones refuse.
+    /// Hybrid logs refuse.
     fn cut(&mut self, _tail: u64) -> Result<()> {
         Err(cannot_cut(&self.name()))
     }
