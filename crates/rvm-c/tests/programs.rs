@@ -38,6 +38,11 @@ fn what_the_stress_program_of_coda_uses_is_there() {
 }
 
 #[test]
+fn a_copied_log_is_recovered_into_the_copies() {
+    assert_eq!(output("relocate.c", Library::Static).lines().count(), 3);
+}
+
+#[test]
 fn a_program_in_the_style_of_coda_keeps_its_ledger() {
     assert_eq!(output("ledger.c", Library::Static), "5 runs\n");
     assert_eq!(output("ledger.c", Library::Shared), "5 runs\n");

@@ -222,6 +222,12 @@ rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len, long 
 rvm_return_t rvm_initialize(const char *version, rvm_options_t *options);
 #define RVM_INIT(options) rvm_initialize(RVM_VERSION, (options))
 
+/* Not in Coda's library: segments that the log names in folder `old_folder`, an absolute path, are looked for in `new_folder`. To
+   be called before the log is opened, for each folder that moved: a log that was copied together with its segments names the
+   originals, and would be recovered into them. The program itself names the copies. RVM_EINIT once a log is open, RVM_EIO if
+   there is no new folder, RVM_EOPTIONS for a null pointer. */
+rvm_return_t rvm_relocate(const char *old_folder, const char *new_folder);
+
 /* Flushes, closes the log and forgets the regions, whose memory stays readable. Returns RVM_EUNCOMMIT, and does nothing,
    if transactions have not ended. Unless `truncate` is 0 it also writes what the log holds into the segments, as
    rvm_truncate does, so that rvm_initialize has nothing to recover; Coda's leaves that to the next start. Should this fail,
