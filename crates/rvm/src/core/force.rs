@@ -111,11 +111,8 @@ impl Core {
         let start = state.spool_start;
         state.spool_start += records.len() as u64;
         let is_long = state.force_time >= SHORT_FORCE;
-        let early = if is_long && self.wake_ups.is_early() {
-            state.waiting_for_force.min(self.processors - 1)
-        } else {
-            0
-        };
+        let is_watched = is_long && self.wake_ups.is_early();
+        let early = if is_watched { state.waiting_for_force.min(self.processors - 1) } else { 0 };
         drop(state);
 
         let mut log = self.log();

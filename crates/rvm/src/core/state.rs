@@ -256,17 +256,7 @@ impl Core {
 
     /// Watches the sync under way, if `ended` forces have ended so far.
     fn watch_force(&self, ended: u32) {
-        if self.forces_ended.load(Ordering::Relaxed) != ended {
-            return;
-        }
-        let until = Instant::now() + self.wake_ups.watch_time();
-        while self.forces_ended.load(Ordering::Relaxed) == ended {
-            std::hint::spin_loop();
-            if Instant::now() > until {
-                return self.wake_ups.watched(false);
-            }
-        }
-        self.wake_ups.watched(true);
+        self.wake_ups.watch(|| self.forces_ended.load(Ordering::Relaxed) != ended);
     }
 
     /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
