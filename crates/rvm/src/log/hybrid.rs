@@ -32,7 +32,7 @@
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
 use super::status::{self, StatusPair};
-use super::{Log, Status, cannot_cut};
+use super::{Log, Status, cannot_cut, rewrite_to};
 use crate::checksum::crc32c;
 use crate::core::View;
 use crate::flash::by_block;
@@ -359,7 +359,7 @@ impl<L: Log> HybridLog<L> {
     fn try_end_rewrite(&mut self) -> Result<()> {
         self.status.rewrite(self.store.as_ref(), &self.name)?;
         self.store.sync().map_err(Error::io("force", &self.name))?;
-        self.small.rewrite_to(self.small_tail)
+        rewrite_to(&mut self.small, self.small_tail)
     }
 
     fn try_truncate(&mut self, head: u64) -> Result<()> {

@@ -57,6 +57,15 @@ fn cannot_cut(name: &str) -> Error {
     Error::Invalid(format!("{name}: the end of a log of this kind cannot be cut off"))
 }
 
+/// Rewrites what can be read from the head to `tail` ([`Log::rewrite`]); durable when it returns.
+pub fn rewrite_to(log: &mut dyn Log, tail: u64) -> Result<()> {
+    by_piece(log.status().head, tail, |position, piece| {
+        log.read(position, piece)?;
+        log.rewrite(position, piece)
+    })?;
+    log.end_rewrite()
+}
+
 /// A place for records. It takes one caller at a time; whoever opened it is the only one.
 pub trait Log: Debug + Send {
     /// Its name in messages: the path of a file, the name of a device.
@@ -78,14 +87,6 @@ pub trait Log: Debug + Send {
     fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()>;
     /// Writes the status once more, and makes it and everything rewritten durable.
     fn end_rewrite(&mut self) -> Result<()>;
-    /// Reads what is between the head and `tail`, and rewrites it.
-    fn rewrite_to(&mut self, tail: u64) -> Result<()> {
-        by_piece(self.status().head, tail, |position, piece| {
-            self.read(position, piece)?;
-            self.rewrite(position, piece)
-        })?;
-        self.end_rewrite()
-    }
     /// Makes every append before durable. Once it has failed, so do all calls that write: a later sync may succeed although it
     /// does not write what the failed one should have.
     fn force(&mut self) -> Result<()>;
