@@ -7,14 +7,15 @@ use common::{Folder, said};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::flash::FlashLog;
 use nvlab_rvm::store::SegmentFolder;
-use nvlab_rvm::{Log, Options, Rvm};
+use nvlab_rvm::{Log, Options, Rvm, Truncation};
 use std::path::Path;
 
 /// Three commits that nobody has applied yet.
 fn fill(folder: &Path, log: impl Log + 'static) {
     let segments = SegmentFolder::new(folder);
     segments.create("data", 1 << 16).unwrap();
-    let rvm = Rvm::open(log, segments, Options::default()).unwrap();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(log, segments, options).unwrap();
     let mut region = rvm.map("data", 0..1 << 16).unwrap();
     for round in 0..3 {
         let mut transaction = region.begin();
@@ -72,8 +73,8 @@ fn a_copied_log_is_recovered_and_a_damaged_one_salvaged() {
     let name = path("old/data").to_str().unwrap().to_string();
     let segments = SegmentFolder::new("/");
     segments.create(&name, 1 << 16).unwrap();
-    let rvm = Rvm::open(FileLog::create(&path("old/log"), 1 << 16).unwrap(), segments, Options::default());
-    let rvm = rvm.unwrap();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(FileLog::create(&path("old/log"), 1 << 16).unwrap(), segments, options).unwrap();
     let mut region = rvm.map(&name, 0..1 << 16).unwrap();
     for round in 1..4 {
         let mut transaction = region.begin();

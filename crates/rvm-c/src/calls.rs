@@ -34,6 +34,12 @@ pub unsafe extern "C" fn rvm_initialize(version: *const c_char, options: *const 
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn rvm_relocate(old_folder: *const c_char, new_folder: *const c_char) -> c_int {
+    // SAFETY: the program passes strings, or null.
+    returned(unsafe { library::relocate(old_folder, new_folder) })
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn rvm_terminate() -> c_int {
     returned(library::terminate())
 }

@@ -14,12 +14,14 @@
 //! | `segment` | segments that know their regions |
 //! | `rds`, `trace` | the heap and its trace |
 //! | `counters`, `print` | statistics |
+//! | `hooks` | what Coda's own programs use besides |
 //!
 //! Locks, in the order in which they are taken: library, heap, regions, one transaction, list of transactions, counters.
 
 mod calls;
 mod counters;
 mod failure;
+mod hooks;
 mod library;
 mod mapping;
 mod names;

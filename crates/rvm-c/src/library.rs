@@ -110,12 +110,15 @@ enum Phase {
 struct Library {
     phase: Phase,
     settings: Settings,
+    /// Folders, and those that have taken their place.
+    moved: Vec<(PathBuf, PathBuf)>,
     engine: Option<Arc<Engine>>,
 }
 
 static LIBRARY: RwLock<Library> = RwLock::new(Library {
     phase: Phase::Before,
     settings: Settings { truncate: 50, buffers: [256 << 10, 256 << 10, 512 << 10], flags: 0 },
+    moved: Vec::new(),
     engine: None,
 });
 
@@ -146,7 +149,7 @@ pub(crate) fn settings() -> Settings {
 }
 
 impl Engine {
-    fn open(path: &Path, settings: Settings) -> Result<Engine, Code> {
+    fn open(path: &Path, settings: Settings, moved: &[(PathBuf, PathBuf)]) -> Result<Engine, Code> {
         let log = FileLog::open(path).map_err(|error| failure::of(&error))?;
         let (capacity, log_path) = (log.capacity(), full_path(path)?);
         let truncation = match u8::try_from(settings.truncate) {
@@ -154,7 +157,10 @@ impl Engine {
             _ => Truncation::WhenFull,
         };
         let options = Options { truncation, ..Options::default() };
-        let rvm = Rvm::open(log, SegmentFolder::new("/"), options).map_err(|error| failure::of(&error))?;
+        let segments = moved.iter().fold(SegmentFolder::new("/"), |segments, (old, new)| {
+            segments.relocate(old.clone(), new.clone())
+        });
+        let rvm = Rvm::open(log, segments, options).map_err(|error| failure::of(&error))?;
         let counters = Mutex::new(Counters::new(rvm.recovery().commits > 0));
         let (regions, transactions) = (RwLock::default(), Mutex::default());
         Ok(Engine { rvm, log_path, capacity, regions, transactions, counters })
@@ -268,7 +274,7 @@ unsafe fn apply(library: &mut Library, options: &rvm_options_t) -> Outcome {
         // SAFETY: as the caller promises.
         let path = unsafe { path(options.log_dev, Code::ELOG)? };
         match &library.engine {
-            None => library.engine = Some(Arc::new(Engine::open(path, settings)?)),
+            None => library.engine = Some(Arc::new(Engine::open(path, settings, &library.moved)?)),
             Some(engine) if full_path(path)? != engine.log_path => return Err(Code::ELOG),
             Some(_) => {}
         }
@@ -297,6 +303,22 @@ pub(crate) unsafe fn create_log(
     let permissions = std::fs::Permissions::from_mode(u32::try_from(mode).unwrap_or(0o600) & 0o777);
     std::fs::set_permissions(path, permissions)
         .map_err(|error| failure::of_io(&format!("set the permissions of {}", path.display()), &error))
+}
+
+/// Segments that the log names in folder `old` are those in folder `new`.
+///
+/// # Safety
+/// Both are null or strings.
+pub(crate) unsafe fn relocate(old: *const c_char, new: *const c_char) -> Outcome {
+    // SAFETY: as the caller promises.
+    let [old, new] = unsafe { [path(old, Code::EOPTIONS)?, path(new, Code::EOPTIONS)?] };
+    let new = full_path(new)?;
+    let mut library = library_mut();
+    if library.engine.is_some() || library.phase == Phase::After {
+        return Err(Code::EINIT);
+    }
+    library.moved.push((old.to_path_buf(), new));
+    Ok(())
 }
 
 /// Starts the library.

@@ -3,6 +3,7 @@
 //! One lock for the whole heap, held while a function runs. A transaction of the heap's own begins and ends within it.
 
 use crate::failure::Outcome;
+use crate::hooks;
 use crate::library::engine;
 use crate::offsets::from_bytes;
 use crate::records::fresh_tid;
@@ -296,7 +297,7 @@ pub unsafe extern "C" fn rds_load_heap(
             code(release_loaded(count, &raw mut loaded))?;
             return outcome;
         }
-        libc::free(loaded.cast());
+        hooks::set_loaded(count, loaded);
         *static_addr = regions[1].vmaddr;
         Ok(())
     };
@@ -309,6 +310,9 @@ pub unsafe extern "C" fn rds_unload_heap(err: *mut c_int) -> c_int {
     let unload = || {
         let Some(Started { loaded, .. }) = started().take() else { return Err(EHEAP_INIT) };
         let engine = engine().map_err(|code| code as c_int)?;
+        if !loaded.is_empty() {
+            hooks::free_loaded();
+        }
         for region in loaded {
             code(crate::mapping::unmap(&engine, region.vmaddr.addr(), region.length as usize, false))?;
         }

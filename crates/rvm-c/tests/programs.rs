@@ -25,6 +25,24 @@ fn every_function_does_what_the_header_says() {
 }
 
 #[test]
+fn termination_leaves_nothing_to_recover_unless_that_is_wanted() {
+    let output = output("stop.c", Library::Static);
+    assert_eq!(output.lines().count(), 5, "{output}");
+}
+
+#[test]
+fn what_the_stress_program_of_coda_uses_is_there() {
+    for library in [Library::Static, Library::Shared] {
+        assert_eq!(output("hooks.c", library), "loading\nthreads\n");
+    }
+}
+
+#[test]
+fn a_copied_log_is_recovered_into_the_copies() {
+    assert_eq!(output("relocate.c", Library::Static).lines().count(), 3);
+}
+
+#[test]
 fn a_program_in_the_style_of_coda_keeps_its_ledger() {
     assert_eq!(output("ledger.c", Library::Static), "5 runs\n");
     assert_eq!(output("ledger.c", Library::Shared), "5 runs\n");

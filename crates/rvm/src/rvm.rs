@@ -121,9 +121,10 @@ impl Rvm {
 }
 
 impl Drop for Rvm {
-    /// Makes every commit durable as well as it can; whoever needs to know calls [`Rvm::flush`] before.
+    /// Makes every commit durable as well as it can, and applies them to the segments unless they are to be applied when the log is full
+    /// only ([`Truncation`]); whoever needs to know calls [`Rvm::flush`] or [`Rvm::truncate`] before.
     fn drop(&mut self) {
-        let _ = self.core.flush();
+        let _ = if self.truncator.is_some() { self.core.truncate_now() } else { self.core.flush() };
         self.core.close();
         if let Some(truncator) = self.truncator.take() {
             // It ends by itself; a panic in it was printed when it happened.

@@ -7,8 +7,11 @@ use crate::{Error, Log, Result, Status};
 use nvlab_os::stores::{LINE, prefetch_for_load};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes read at a time.
+/// Bytes read at a time while nobody else wants the log, and while others may.
+const SCANNED_BYTES: usize = 1 << 20;
 const WINDOW_BYTES: usize = 128 << 10;
+/// Reads begin at multiples of this, as far as the head lets them, and so do writes: sectors, pages.
+const ALIGN: u64 = 4096;
 /// So much of flash that has been erased, and nothing was written behind it.
 const ERASED_BYTES: usize = 64 << 10;
 
@@ -20,9 +23,20 @@ struct Reader<'a> {
     start: u64,
     /// Nothing can be read from here on.
     end: u64,
+    head: u64,
+    /// What was read before the first position and checks up to the second is to be written once more from the first on; `None`: it
+    /// is only read.
+    rewritten: Option<u64>,
+    checked: u64,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(log: &'a Mutex<Box<dyn Log>>, status: &Status, end: u64, rewrites: bool) -> Reader<'a> {
+        let head = status.head;
+        let rewritten = rewrites.then_some(head);
+        Reader { log, window: Vec::new(), start: head, end, head, rewritten, checked: head }
+    }
+
     /// The `bytes` at `position`; `None` beyond the end.
     fn get(&mut self, position: u64, bytes: usize) -> Result<Option<&[u8]>> {
         if position + bytes as u64 > self.end {
@@ -31,13 +45,36 @@ impl Reader<'_> {
         let is_inside =
             position >= self.start && position + bytes as u64 <= self.start + self.window.len() as u64;
         if !is_inside {
-            let most = (self.end - position).min(usize::MAX as u64) as usize;
-            self.window.resize(bytes.max(WINDOW_BYTES).min(most), 0);
-            self.start = position;
-            lock(self.log).read(position, &mut self.window)?;
+            self.write_back(self.checked / ALIGN * ALIGN)?;
+            self.move_to((position / ALIGN * ALIGN).max(self.head), position + bytes as u64)?;
         }
         let at = (position - self.start) as usize;
         Ok(Some(&self.window[at..at + bytes]))
+    }
+
+    /// Moves the window to `start`; it has at least what is before `end` then. What it had of that stays in it.
+    fn move_to(&mut self, start: u64, end: u64) -> Result<()> {
+        let had = self.start..self.start + self.window.len() as u64;
+        let kept = if had.contains(&start) { (had.end - start) as usize } else { 0 };
+        self.window.drain(..self.window.len() - kept);
+        self.start = start;
+        let wanted = end.max(start + SCANNED_BYTES as u64).min(self.end);
+        self.window.resize((wanted - start) as usize, 0);
+        let read = lock(self.log).read(start + kept as u64, &mut self.window[kept..]);
+        if read.is_err() {
+            self.window.clear();
+        }
+        read
+    }
+
+    /// Writes what checks up to `end` once more. It is in the window still.
+    fn write_back(&mut self, end: u64) -> Result<()> {
+        if let Some(from) = self.rewritten.filter(|&from| from < end) {
+            let bytes = (from - self.start) as usize..(end - self.start) as usize;
+            lock(self.log).rewrite(from, &self.window[bytes])?;
+            self.rewritten = Some(end);
+        }
+        Ok(())
     }
 
     /// The bytes of the record that seems to begin at `position`.
@@ -53,9 +90,26 @@ impl Reader<'_> {
 /// Calls `each` with position and contents of every record from the head on. Returns the tail: where the next record does not
 /// check. It is an error if that was durable: if it lies before the log's mark, or before a record with a barrier. The log is
 /// locked for one read at a time.
-pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) -> Result<()>) -> Result<u64> {
+pub fn scan(log: &Mutex<Box<dyn Log>>, each: impl FnMut(u64, &Record<'_>) -> Result<()>) -> Result<u64> {
     let (status, end) = extent(log);
-    let mut reader = Reader { log, window: Vec::new(), start: 0, end };
+    scan_with(Reader::new(log, &status, end, false), status, each)
+}
+
+/// As [`scan`], and writes what checks once more ([`Log::rewrite`]), so that this takes no second pass.
+pub fn scan_and_rewrite(
+    log: &Mutex<Box<dyn Log>>,
+    each: impl FnMut(u64, &Record<'_>) -> Result<()>,
+) -> Result<u64> {
+    let (status, end) = extent(log);
+    scan_with(Reader::new(log, &status, end, true), status, each)
+}
+
+fn scan_with(
+    mut reader: Reader<'_>,
+    status: Status,
+    mut each: impl FnMut(u64, &Record<'_>) -> Result<()>,
+) -> Result<u64> {
+    let log = reader.log;
     let mut position = status.head;
     loop {
         let bytes = reader.record(position)?;
@@ -63,9 +117,11 @@ pub fn scan(log: &Mutex<Box<dyn Log>>, mut each: impl FnMut(u64, &Record<'_>) ->
             Some(Ok(record)) => {
                 each(position, &record)?;
                 position += record.bytes as u64;
+                reader.checked = position;
             }
             Some(Err(why)) => return Err(damaged(log, position, why)),
             None => {
+                reader.write_back(position)?;
                 let lost = durable_behind(&mut reader, &status, position)?;
                 return lost.map_or(Ok(position), |why| Err(damaged(log, position, why)));
             }
@@ -187,7 +243,11 @@ fn durable_behind(reader: &mut Reader<'_>, status: &Status, position: u64) -> Re
         )));
     }
     let later = match mark {
-        Some(_) => barrier_from(log, status, position, end.min(position + MARK_BYTES))?,
+        Some(_) => {
+            let bytes = (end - position).min(MARK_BYTES) as usize;
+            let behind = reader.get(position, bytes)?.unwrap_or_default();
+            barrier_in(behind, behind.len(), status, position)
+        }
         None => match barrier_after(reader, status, position)? {
             Some(later) => Some(later),
             None => barrier_from(log, status, position, end)?,

@@ -41,7 +41,25 @@ fn committed_bytes_are_found_again_and_others_are_not() {
     drop((region, rvm));
     let (rvm, region) = open(folder.path(), Options::default());
     assert_eq!((&region[100..107], *region.get::<u64>(4096).unwrap()), (&b"hello\0\0"[..], 7));
-    assert_eq!((rvm.recovery().commits, rvm.recovery().applied_bytes), (1, 13));
+    assert_eq!((rvm.recovery().commits, rvm.recovery().log_bytes), (0, 0), "a clean stop has applied it");
+}
+
+/// A clean stop applies what is in the log, but not where the program wants that only when the log is full.
+#[test]
+fn a_clean_stop_leaves_nothing_to_apply_unless_that_is_wanted() {
+    for (truncation, left) in [(Truncation::default(), 0), (Truncation::WhenFull, 3)] {
+        let folder = folder(1 << 16);
+        let options = Options { truncation, ..Options::default() };
+        let (rvm, mut region) = open(folder.path(), options);
+        for number in 0..3_u64 {
+            let mut transaction = region.begin();
+            *transaction.get_mut::<u64>(0).unwrap() += number;
+            transaction.commit_no_flush().unwrap();
+        }
+        drop((region, rvm));
+        let (rvm, region) = open(folder.path(), options);
+        assert_eq!((rvm.recovery().commits, *region.get::<u64>(0).unwrap()), (left, 3));
+    }
 }
 
 /// Header sizes, ranges and what they cost: the sizes of system 001 (slides 28, 29, 40).
@@ -263,7 +281,8 @@ fn battery_ram_takes_one_fence_a_commit() {
     SegmentFolder::new(folder.path()).create("data", SEGMENT).unwrap();
     let counts = log.counts();
     assert!(log.capacity() >= 1 << 16);
-    let rvm = Rvm::open(log, SegmentFolder::new(folder.path()), Options::default()).unwrap();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let rvm = Rvm::open(log, SegmentFolder::new(folder.path()), options).unwrap();
     let mut region = rvm.map("data", 0..SEGMENT).unwrap();
     for round in 0..40 {
         let (fences, lines) = (counts.fences(), counts.lines());
@@ -284,8 +303,7 @@ fn battery_ram_takes_one_fence_a_commit() {
     }
     drop((region, rvm));
     let rvm =
-        Rvm::open(BatteryRam::open(&path).unwrap(), SegmentFolder::new(folder.path()), Options::default())
-            .unwrap();
+        Rvm::open(BatteryRam::open(&path).unwrap(), SegmentFolder::new(folder.path()), options).unwrap();
     assert_eq!(rvm.recovery().commits, 40);
     assert_eq!(rvm.map("data", 0..SEGMENT).unwrap()[4096], 39);
 }

@@ -84,7 +84,7 @@ fn power_on(devices: &mut Devices, is_disk: bool, operation: u64) -> bool {
 
 /// A history with a cut at an operation, and another at one of the recovery; whether each happened.
 fn run_with_cuts(is_hybrid: bool, is_disk: bool, operation: u64, again: u64) -> (bool, bool) {
-    const COMMITS: u64 = 80;
+    const COMMITS: u64 = 120;
     let mut devices = fresh(operation + again, is_hybrid);
     cut(&devices, is_disk, operation, operation);
     let (states, acknowledged) = run(&devices, COMMITS);

@@ -3,7 +3,7 @@
 use nvlab_rvm::log::battery_ram::BatteryRam;
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::store::SegmentFolder;
-use nvlab_rvm::{Error, Options, Region, Result, Rvm};
+use nvlab_rvm::{Error, Options, Region, Result, Rvm, Truncation};
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
@@ -44,7 +44,7 @@ fn map(folder: &Path, log: &Path, mapped: u64, grown: u64) -> Result<()> {
 fn recover(folder: &Path, log: &Path) -> Result<()> {
     let elsewhere = log.parent().unwrap();
     SegmentFolder::new(elsewhere).create("data", SEGMENT)?;
-    let options = Options::default();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
     let rvm = Rvm::open(FileLog::create(log, 1 << 20)?, SegmentFolder::new(elsewhere), options)?;
     let mut region = rvm.map("data", 0..SEGMENT)?;
     let mut transaction = region.begin();

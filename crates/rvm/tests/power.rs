@@ -256,6 +256,39 @@ fn every_cut_of_the_recovery_after_an_error() {
     assert!(cuts > 2000, "only {cuts} cuts");
 }
 
+/// A clean stop applies what is in the log. The power fails at every operation of that, and what is found is what was committed; if it
+/// does not, the next program has nothing to apply.
+#[test]
+fn every_cut_of_a_clean_stop() {
+    let options = Options { truncation: Truncation::Background { at_percent: 99 }, ..Options::default() };
+    let mut cuts = 0;
+    for (cut, luck) in (1..).flat_map(|cut| [(cut, 0), (cut, 1), (cut, 2)]) {
+        let (disk, mut model) = (fresh(), Model::new());
+        let (rvm, mut regions) = open(&disk, options).unwrap();
+        for round in 0..6_usize {
+            let mut next = model.states[round].clone();
+            let mut transaction = regions[0].begin();
+            transaction.write(round * 1000, &[1 + round as u8; 30]).unwrap();
+            next[0][round * 1000..round * 1000 + 30].fill(1 + round as u8);
+            transaction.commit_no_flush().unwrap();
+            model.states.push(next);
+        }
+        rvm.flush().unwrap();
+        model.acknowledged = 6;
+        disk.plan(Some((cut, Failure::Power)), cut * 10 + luck);
+        drop((rvm, regions));
+        let is_cut = disk.operations() >= cut;
+        check(&disk.restart(), &model, options, &format!("cut at operation {cut} of the stop, luck {luck}"));
+        if !is_cut {
+            let (rvm, regions) = open(&disk.restart(), options).unwrap();
+            assert_eq!((rvm.recovery().log_bytes, contents(&regions) == model.states[6]), (0, true));
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts > 20, "only {cuts} cuts");
+}
+
 /// A record that survived although the one before it did not must not come back behind a later record that happens to end
 /// where it begins: recovery begins a new generation.
 #[test]
@@ -320,7 +353,8 @@ fn a_failed_force_refuses_all_later_work() {
 /// A log with some acknowledged commits, none applied, and the states after them.
 fn committed() -> (Disk, Model, Vec<u64>) {
     let (disk, mut model, mut ends) = (fresh(), Model::new(), Vec::new());
-    let (rvm, mut regions) = open(&disk, Options::default()).unwrap();
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let (rvm, mut regions) = open(&disk, options).unwrap();
     for round in 0..6_usize {
         let mut transaction = regions[0].begin();
         let mut next = model.states[round].clone();

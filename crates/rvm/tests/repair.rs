@@ -1,7 +1,10 @@
 //! Logs that were copied with their folder, and damaged ones.
 
+use nvlab_rvm::flash::{PlainFile, Shape};
+use nvlab_rvm::inspect::Inspection;
 use nvlab_rvm::log::battery_ram::BatteryRam;
 use nvlab_rvm::log::file::FileLog;
+use nvlab_rvm::log::flash::FlashLog;
 use nvlab_rvm::log::flash_disk::FlashDiskLog;
 use nvlab_rvm::repair::{recover, salvage};
 use nvlab_rvm::store::{FileStore, SegmentFolder};
@@ -132,6 +135,44 @@ fn the_readable_prefix_of_a_damaged_log_is_kept() {
             let begin = if number == 1 { first } else { ends[usize::from(number) - 2] };
             damage(&path(log), &path(segment), begin, number);
         }
+    }
+}
+
+/// Flash cannot be overwritten, but all bits behind the readable part can be cleared: no record begins with zeros.
+#[test]
+fn the_readable_prefix_of_a_damaged_log_on_flash_is_kept() {
+    for number in 1..COMMITS {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let path = folder.path().join("log");
+        let flash = PlainFile::create(&path, Shape { block_bytes: 4096, blocks: 16 }).unwrap();
+        let name = folder.path().join("data");
+        fill(FlashLog::create(flash, 7, 1).unwrap(), name.to_str().unwrap());
+        let mut offsets = Vec::new();
+        let log = Inspection::open(&path).unwrap();
+        log.each_entry(|entry| offsets.push(entry.offset)).unwrap();
+        drop(log);
+        // The first record names the segment.
+        let begin = offsets[usize::from(number)];
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, begin + 30).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], begin + 30).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let refused = recover(&path, SegmentFolder::new("/"));
+        assert!(matches!(refused, Err(Error::Damaged { offset, .. }) if offset == begin), "{refused:?}");
+        let found = salvage(&path, |_| ()).unwrap().unwrap();
+        assert_eq!((found.commits, found.offset), (u64::from(number) - 1, begin));
+        assert!(std::fs::read(&found.copy).unwrap() == before);
+        assert!(salvage(&path, |_| ()).unwrap().is_none());
+        assert_eq!(recover(&path, SegmentFolder::new("/")).unwrap().commits, u64::from(number) - 1);
+        assert_eq!(applied(&name), number - 1);
+        // It can be used again.
+        let rvm = Rvm::open(FlashLog::open_file(&path).unwrap(), SegmentFolder::new("/"), Options::default());
+        let rvm = rvm.unwrap();
+        let mut region = rvm.map(name.to_str().unwrap(), 0..SEGMENT).unwrap();
+        let mut transaction = region.begin();
+        transaction.write(0, b"after").unwrap();
+        transaction.commit().unwrap();
     }
 }
 

@@ -24,8 +24,9 @@
  *    truncation is done, commits wait.
  *  - `recovery_buf_len`, `flush_buf_len` and `max_read_len` are kept and returned, and have no effect.
  *  - rvm_set_range, too, returns RVM_ETOO_BIG, if the transaction would not fit into the log; it goes on without the range.
- *  - The variable `rvm_no_yield`, which programs declare themselves, exists and has no effect. Coda's internal functions and
- *    variables, which its own test programs use, do not exist, nor do its packages of coroutines and threads.
+ *  - The variable `rvm_no_yield`, which programs declare themselves, exists and has no effect. Of Coda's internal functions and
+ *    variables those that its stress program uses exist (the table in docs/rvm.md lists them); its packages of coroutines and
+ *    threads do not, but the variables that its rvm_pthread.h needs do.
  *  - Cumulative statistics (`tot_...`) count from rvm_initialize, not from the creation of the log.
  *  - The codes RVM_EPORTABILITY and RVM_EEXISTS, which some manual pages name, are in no version of the original's header:
  *    an existing log file is reported by rvm_create_log as RVM_EIO with errno EEXIST.
@@ -36,6 +37,11 @@
 #define RVM_VERSION "RVM Interface Version 1.3  7 Mar 1994"
 /* Longest version string, in bytes with the final zero. */
 #define RVM_VERSION_MAX 128
+
+/* Coda's header defines it, too. */
+#ifndef _PARALLEL_LIBRARIES
+#define _PARALLEL_LIBRARIES 1
+#endif
 
 #include <sys/param.h>
 #include <sys/time.h>
@@ -216,8 +222,16 @@ rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len, long 
 rvm_return_t rvm_initialize(const char *version, rvm_options_t *options);
 #define RVM_INIT(options) rvm_initialize(RVM_VERSION, (options))
 
+/* Not in Coda's library: segments that the log names in folder `old_folder`, an absolute path, are looked for in `new_folder`. To
+   be called before the log is opened, for each folder that moved: a log that was copied together with its segments names the
+   originals, and would be recovered into them. The program itself names the copies. RVM_EINIT once a log is open, RVM_EIO if
+   there is no new folder, RVM_EOPTIONS for a null pointer. */
+rvm_return_t rvm_relocate(const char *old_folder, const char *new_folder);
+
 /* Flushes, closes the log and forgets the regions, whose memory stays readable. Returns RVM_EUNCOMMIT, and does nothing,
-   if transactions have not ended. */
+   if transactions have not ended. Unless `truncate` is 0 it also writes what the log holds into the segments, as
+   rvm_truncate does, so that rvm_initialize has nothing to recover; Coda's leaves that to the next start. Should this fail,
+   the log keeps it: nothing is lost, and nothing reported. */
 rvm_return_t rvm_terminate(void);
 
 /* Changes flags and buffer lengths, or opens the log if none is open. RVM_ELOG if another is. */

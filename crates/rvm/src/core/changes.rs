@@ -1,5 +1,6 @@
 //! What records change, segment by segment.
 
+use super::batch::Batch;
 use super::pages::Pages;
 use crate::record::{Contents, InPlace, Modification};
 use crate::scan::{Window, Windows};
@@ -26,9 +27,14 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Applies the records of a log from its head up to position `end`, all of which must check.
-    pub fn apply(&mut self, mut windows: Windows<'_>, end: u64, find: Find<'_>) -> Result<()> {
-        let mut position = windows.head();
+    /// Applies the records of a log from `position` up to `end`, all of which must check.
+    pub fn apply(
+        &mut self,
+        mut windows: Windows<'_>,
+        mut position: u64,
+        end: u64,
+        find: Find<'_>,
+    ) -> Result<()> {
         while position < end {
             let window = windows.get(position, end)?;
             position += self.apply_window(&window, find)? as u64;
@@ -102,6 +108,11 @@ impl Changes {
         let (name, store) = find(number)?;
         self.segments.push((number, Pages::new(name, store)?));
         Ok(self.segments.len() - 1)
+    }
+
+    /// Takes the changes of a segment that come before all others.
+    pub fn take(&mut self, number: u32, batch: Batch, find: Find<'_>) -> Result<()> {
+        self.segment(number, find)?.take(batch)
     }
 
     /// Takes note of how long the segments are now.

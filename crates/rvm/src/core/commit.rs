@@ -3,8 +3,9 @@
 use super::changed::changed;
 use super::memory::Memory;
 use super::options::Truncation;
+use super::ranges::Covered;
 use super::state::{Core, State};
-use super::transaction::{Covered, RawTransaction, Restore};
+use super::transaction::{RawTransaction, Restore};
 use crate::record::{Encoder, segment_name};
 use crate::{Error, Result};
 use std::sync::MutexGuard;
@@ -59,13 +60,14 @@ impl Core {
         transaction: &mut RawTransaction,
         flush: Flush,
     ) -> Result<(MutexGuard<'a, State>, u64)> {
+        transaction.settle();
         if self.options.find_missed_ranges {
             // SAFETY: as the caller promises.
             unsafe { find_missed(transaction)? };
         }
         let mut state = self.state();
         state.check()?;
-        if !transaction.ranges().is_empty() {
+        if transaction.count() > 0 {
             state = self.make_room(state, transaction)?;
             if let Some(memory) = transaction.memories().iter().find(|memory| memory.is_unmapped()) {
                 return Err(unmapped(memory));
@@ -79,7 +81,7 @@ impl Core {
             Flush::Yes => statistics.flush_commits += 1,
             Flush::No => statistics.no_flush_commits += 1,
         }
-        statistics.ranges += transaction.ranges().len() as u64;
+        statistics.ranges += transaction.count() as u64;
         statistics.range_bytes += transaction.bytes as u64;
         let tail = state.tail();
         if self.options.find_missed_ranges {
@@ -121,7 +123,7 @@ impl Core {
     /// # Safety
     /// As for [`RawTransaction::set_range`].
     pub(crate) unsafe fn abort(&self, transaction: &mut RawTransaction) -> Result<()> {
-        if transaction.restore() == Restore::No && !transaction.ranges().is_empty() {
+        if transaction.restore() == Restore::No && transaction.count() > 0 {
             return Err(Error::Invalid("a transaction without restore cannot be aborted".into()));
         }
         // SAFETY: as the caller promises.

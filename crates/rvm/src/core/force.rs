@@ -6,10 +6,10 @@
 //! last forces: to wake the one that waits would take as long as a good part of a force on a fast disk. For the same
 //! reason threads that a force releases return without the lock, which they could only take one after the other.
 //!
-//! As many of those that wait as there are other processors are woken between write and sync already, and watch the end of the
-//! sync: to get an idle processor to work takes about as long as a fast drive's sync. Where more threads commit than there are
-//! processors, those that wait poll instead and give way to each other: eight that go to sleep and are woken take longer than
-//! the force itself. No processor is idle then, and a commit takes about twice the processor time.
+//! As many of those that wait as there are other processors are woken between write and sync already, and watch the end of the sync,
+//! if that takes about as long as to get an idle processor to work ([`super::wake_ups`]): a fast drive's does. Where more threads
+//! commit than there are processors, those that wait poll instead and give way to each other: eight that go to sleep and are woken
+//! take longer than the force itself. No processor is idle then, and a commit takes about twice the processor time.
 
 use super::state::{Core, State};
 use crate::Result;
@@ -110,20 +110,27 @@ impl Core {
         let mut records = std::mem::replace(&mut state.spool, empty);
         let start = state.spool_start;
         state.spool_start += records.len() as u64;
-        let others = if state.force_time < SHORT_FORCE { 0 } else { self.processors - 1 };
-        let early = state.waiting_for_force.min(others);
+        let is_long = state.force_time >= SHORT_FORCE;
+        let is_watched = is_long && self.wake_ups.is_early();
+        let early = if is_watched { state.waiting_for_force.min(self.processors - 1) } else { 0 };
         drop(state);
 
         let mut log = self.log();
+        let mut began = None;
         let result = log.append(start, &records).and_then(|()| {
             if early > 0 {
                 self.wake(early);
             }
+            began = is_long.then(Instant::now);
             log.force()
         });
+        let took = began.map(|began| began.elapsed());
         drop(log);
 
         let mut state = self.state();
+        if let Some(took) = took {
+            state.syncs.note(took, &self.wake_ups);
+        }
         state.is_forcing = false;
         records.clear();
         state.spare = records;

@@ -1,5 +1,6 @@
 //! The machinery below the safe interface: shared state, commits, forces, truncation, recovery, memory.
 
+mod batch;
 mod changed;
 mod changes;
 mod commit;
@@ -8,17 +9,20 @@ mod memory;
 mod open;
 mod options;
 mod pages;
+mod ranges;
+mod recovery;
 mod state;
 mod statistics;
 mod transaction;
 mod truncate;
 mod view;
+mod wake_ups;
 mod write_through;
 
 pub use commit::Flush;
 pub use memory::{Memory, PAGE_BYTES};
-pub use open::Recovery;
 pub use options::{Options, Truncation};
+pub use recovery::Recovery;
 pub(crate) use state::Core;
 pub use statistics::Statistics;
 pub use transaction::{RawTransaction, Restore};

@@ -1,92 +1,18 @@
-//! Opening: recovery, then an empty log. Regions are mapped here too.
+//! Opens a log: recovers it ([`super::recovery`]) and begins with an empty one. Regions are mapped here too.
 
-use super::changes::Changes;
 use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
-use super::pages::too_short;
+use super::recovery::{Recovery, exclusive, recover};
 use super::state::{Core, Segment, State, overlap};
 use super::statistics::Statistics;
-use super::view::View;
+use super::wake_ups::{Syncs, WakeUps};
 use super::write_through::WriteThrough;
-use crate::record::{Contents, Headers, Modification, SEGMENT_BYTES_MAX};
-use crate::scan::{Windows, scan};
-use crate::store::take_room;
+use crate::record::{Headers, SEGMENT_BYTES_MAX};
 use crate::{Error, Log, Result, Segments, Store};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
-
-/// What opening a log found and did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Commits that were applied.
-    pub commits: u64,
-    /// Bytes of records that were read.
-    pub log_bytes: u64,
-    /// Bytes written to segments.
-    pub applied_bytes: u64,
-    /// Segments they were written to.
-    pub segments: u32,
-}
-
-/// Applies what is in the log to the segments and empties it. The log is read first as a whole: if any of it is damaged, or one of
-/// its segments is not there or too short, nothing has been changed. It is written again before anything is applied: no segment
-/// has a part of a record that is on no disk.
-fn recover(log: &mut Mutex<Box<dyn Log>>, view: Option<&View>, segments: &dyn Segments) -> Result<Recovery> {
-    let mut recovery = Recovery::default();
-    let (mut names, mut ends) = (BTreeMap::new(), BTreeMap::<u32, u64>::new());
-    let head = exclusive(log).status().head;
-    let tail = scan(log, |_, record| {
-        match &record.contents {
-            Contents::Name(number, name) => drop(names.insert(*number, name.to_string())),
-            Contents::Commit(modifications) => {
-                recovery.commits += 1;
-                let listed = modifications.each(|Modification { segment, offset, data }| {
-                    let end = ends.entry(segment).or_default();
-                    *end = (*end).max(offset.saturating_add(data.len() as u64));
-                });
-                listed.expect("the list was read when the record was checked");
-            }
-        }
-        Ok(())
-    })?;
-    recovery.log_bytes = tail - head;
-    let (name, offset) = (exclusive(log).name(), exclusive(log).offset(head));
-    let unnamed = |number: u32| {
-        let why = format!("records change segment {number}, which none names");
-        Error::Damaged { what: name.clone(), offset, why }
-    };
-    let mut opened = BTreeMap::new();
-    for (number, end) in ends {
-        let segment = names.remove(&number).ok_or_else(|| unnamed(number))?;
-        opened.insert(number, (open_whole(segments, &segment, end)?, segment));
-    }
-    exclusive(log).rewrite(tail)?;
-    let mut changes = Changes::default();
-    let mut find = |number: u32| {
-        let (store, segment) = opened.remove(&number).ok_or_else(|| unnamed(number))?;
-        Ok((segment, store))
-    };
-    changes.apply(Windows::new(log, view), tail, &mut find)?;
-    recovery.segments = changes.segments() as u32;
-    recovery.applied_bytes = changes.finish()?;
-    exclusive(log).reset(tail)?;
-    Ok(recovery)
-}
-
-/// Opens a segment, which must have `end` bytes.
-fn open_whole(segments: &dyn Segments, name: &str, end: u64) -> Result<Arc<dyn Store>> {
-    let store = segments.open(name)?;
-    let has = store.len().map_err(Error::io("measure", &name))?;
-    if has < end { Err(too_short(name, has, end)) } else { Ok(Arc::from(store)) }
-}
-
-/// The log, which nobody else uses yet.
-fn exclusive(log: &mut Mutex<Box<dyn Log>>) -> &mut dyn Log {
-    log.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut()
-}
 
 impl Core {
     /// Recovers the log and the segments it names.
@@ -115,6 +41,7 @@ impl Core {
             is_guarded: false,
             waiting_for_space: 0,
             force_time: Duration::ZERO,
+            syncs: Syncs::default(),
             is_truncating: false,
             is_closing: false,
             failed: None,
@@ -134,6 +61,7 @@ impl Core {
             processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
             forces_ended: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
+            wake_ups: WakeUps::new(),
             space: Condvar::new(),
             segments,
             changes: Mutex::default(),
@@ -160,9 +88,7 @@ impl Core {
         check_overlap(&state.segments[index], &range)?;
         state = self.lengthen(state, index, range.end)?;
         let segment = &mut state.segments[index];
-        if let Some(file) = segment.store.file() {
-            take_room(file, name, &range)?;
-        }
+        segment.take_room(&range)?;
         let debug = self.options.find_missed_ranges;
         let memory = Memory::map(index as u32, name, segment.store.as_ref(), range.clone(), debug)?;
         segment.mapped.push(range);
@@ -204,10 +130,7 @@ impl Core {
         let store: Arc<dyn Store> = Arc::from(self.segments.open(name)?);
         let synced_bytes = store.len().map_err(Error::io("measure", &name))?;
         // A program that was killed may have lengthened it: the log must not change what a power failure takes away again.
-        if let Err(error) = store.sync() {
-            // A second sync may succeed although it does not write what this one should have.
-            return Err(self.fail(state, Error::io("sync", &name)(error)));
-        }
+        state = self.sync(state, name, store.as_ref())?;
         let index = state.segments.len();
         state.map_through(index, name, store.as_ref())?;
         state.names_bytes += name.len() as u64 + 24;
@@ -221,6 +144,20 @@ impl Core {
             given_up: Vec::new(),
         });
         Ok((state, index))
+    }
+
+    /// Syncs a segment. If that fails, the log has failed: a second sync may succeed although it does not write what this one should
+    /// have, which may be what a truncation under way has just stored.
+    fn sync<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        name: &str,
+        store: &dyn Store,
+    ) -> Result<MutexGuard<'a, State>> {
+        match store.sync() {
+            Ok(()) => Ok(state),
+            Err(error) => Err(self.fail(state, Error::io("sync", &name)(error))),
+        }
     }
 
     /// Gives a segment at least so many bytes, durably. After a failed attempt it may be longer, but a power failure takes that away.
@@ -239,10 +176,7 @@ impl Core {
         if has < bytes {
             store.set_len(bytes).map_err(Error::io("lengthen", &name))?;
         }
-        if let Err(error) = store.sync() {
-            // What it should have written may be what a truncation under way has just stored.
-            return Err(self.fail(state, Error::io("sync", &name)(error)));
-        }
+        state = self.sync(state, &name, store.as_ref())?;
         state.map_through(index, &name, store.as_ref())?;
         state.segments[index].synced_bytes = has.max(bytes);
         Ok(state)
@@ -262,9 +196,7 @@ impl Core {
         check_overlap(&state.segments[index], &(old.end..new.end))?;
         state = self.lengthen(state, index, new.end)?;
         let segment = &mut state.segments[index];
-        if let Some(file) = segment.store.file() {
-            take_room(file, &segment.name, &new)?;
-        }
+        segment.take_room(&new)?;
         memory.grow(segment.store.as_ref(), bytes)?;
         segment.mapped.retain(|mapped| *mapped != old);
         segment.mapped.push(new);

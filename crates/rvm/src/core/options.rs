@@ -24,13 +24,19 @@ pub struct Options {
 /// When committed changes are applied to the segments, so that the log can take more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
-    /// In a thread of its own, when the log is filled to so many percent.
+    /// In a thread of its own, when the log is filled to so many percent, and by a clean stop: so the next opening has nothing to do.
     Background {
         /// Percent of the capacity, below 100.
         at_percent: u8,
     },
-    /// By the commit that finds no room.
+    /// By the commit that finds no room. A clean stop leaves what is in the log to the next opening.
     WhenFull,
+}
+
+impl Default for Truncation {
+    fn default() -> Truncation {
+        Truncation::Background { at_percent: 50 }
+    }
 }
 
 impl Default for Options {
@@ -39,7 +45,7 @@ impl Default for Options {
             headers: Headers::Compact,
             diff: false,
             compress: false,
-            truncation: Truncation::Background { at_percent: 50 },
+            truncation: Truncation::default(),
             find_missed_ranges: false,
             spool_bytes_max: 1 << 20,
         }

@@ -1,44 +1,20 @@
-//! Applies committed changes to segments: pages are read when they are first changed and written in order, adjacent ones
-//! together. Into a file that lies in memory, and has memory for all its bytes, the changes are stored directly.
+//! Applies committed changes to a segment: as a batch ([`super::batch`]), or, where its file lies in memory and has memory for all its
+//! bytes, by storing them directly.
 
-use super::memory::PAGE_BYTES;
+use super::batch::Batch;
 use crate::record::copy;
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
 use nvlab_os::file::{is_in_memory, is_whole};
 use nvlab_os::stores::prefetch_lines_for_store;
-use std::collections::HashMap;
 use std::fs::File;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::Arc;
 
-/// Pages kept before they are written.
-const PAGES_MAX: usize = 16 << 10;
-/// Adjacent pages are written together up to this many bytes.
-const WRITE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of changes that are kept before they are written.
+const BATCH_BYTES_MAX: usize = 64 << 20;
 /// The processor itself gets the rest of a longer change.
 pub(super) const PREFETCH_BYTES_MAX: usize = 256;
-
-type Page = Box<[u8; PAGE_BYTES as usize]>;
-
-/// Page numbers are spread by one multiplication: nobody chooses them to collide, and each range looks one up.
-#[derive(Debug, Default)]
-struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(26) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
 
 /// Changes of one segment on their way to its store.
 #[derive(Debug)]
@@ -48,7 +24,7 @@ pub struct Pages {
     store_bytes: u64,
     /// The segment, if it lies in memory.
     memory: Option<Mapping>,
-    pages: HashMap<u64, Page, BuildHasherDefault<PageHasher>>,
+    batch: Batch,
     /// Bytes of changes so far.
     applied_bytes: u64,
 }
@@ -56,8 +32,8 @@ pub struct Pages {
 impl Pages {
     /// Nothing changed yet.
     pub fn new(name: String, store: Arc<dyn Store>) -> Result<Pages> {
-        let mut pages =
-            Pages { name, store, store_bytes: 0, memory: None, pages: HashMap::default(), applied_bytes: 0 };
+        let batch = Batch::default();
+        let mut pages = Pages { name, store, store_bytes: 0, memory: None, batch, applied_bytes: 0 };
         pages.measure()?;
         Ok(pages)
     }
@@ -90,21 +66,36 @@ impl Pages {
                 copy(&mut memory.as_mut_slice()[offset as usize..end as usize], data);
                 Ok(())
             }
-            None => self.insert_in_pages(offset, data),
+            None => self.push(offset, data),
         }
     }
 
     #[inline(never)]
-    fn insert_in_pages(&mut self, mut at: u64, mut rest: &[u8]) -> Result<()> {
-        while !rest.is_empty() {
-            let (number, within) = (at / PAGE_BYTES, (at % PAGE_BYTES) as usize);
-            let (piece, after) = rest.split_at(rest.len().min(PAGE_BYTES as usize - within));
-            let page = match self.pages.get_mut(&number) {
-                Some(page) => page,
-                None => self.load(number)?,
-            };
-            page[within..within + piece.len()].copy_from_slice(piece);
-            (at, rest) = (at + piece.len() as u64, after);
+    fn push(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        if self.batch.bytes() > 0 && self.batch.bytes() + data.len() > BATCH_BYTES_MAX {
+            self.write()?;
+        }
+        self.batch.push(offset, data);
+        Ok(())
+    }
+
+    /// Takes a batch that comes before all other changes.
+    pub fn take(&mut self, batch: Batch) -> Result<()> {
+        let (mut bytes, mut end) = (0, 0);
+        batch.each(|offset, data| {
+            bytes += data.len() as u64;
+            end = end.max(offset + data.len() as u64);
+        });
+        if end > self.store_bytes {
+            return Err(too_short(&self.name, self.store_bytes, end));
+        }
+        self.applied_bytes += bytes;
+        match &mut self.memory {
+            Some(memory) => {
+                let memory = memory.as_mut_slice();
+                batch.each(|offset, data| copy(&mut memory[offset as usize..][..data.len()], data));
+            }
+            None => self.batch = batch,
         }
         Ok(())
     }
@@ -116,38 +107,8 @@ impl Pages {
         prefetch_lines_for_store(memory.start().wrapping_add(offset as usize), bytes.min(PREFETCH_BYTES_MAX));
     }
 
-    fn load(&mut self, number: u64) -> Result<&mut Page> {
-        if self.pages.len() >= PAGES_MAX {
-            self.write()?;
-        }
-        let mut page: Page = Box::new([0; PAGE_BYTES as usize]);
-        let bytes = self.bytes_of(number);
-        let read = self.store.read(&mut page[..bytes], number * PAGE_BYTES);
-        read.map_err(Error::io("read", &self.name))?;
-        Ok(self.pages.entry(number).or_insert(page))
-    }
-
-    /// Bytes of a page: the last one of a segment may be short.
-    fn bytes_of(&self, number: u64) -> usize {
-        PAGE_BYTES.min(self.store_bytes - number * PAGE_BYTES) as usize
-    }
-
     fn write(&mut self) -> Result<()> {
-        let mut pages: Vec<(u64, Page)> = self.pages.drain().collect();
-        pages.sort_unstable_by_key(|(number, _)| *number);
-        let mut buffer = Vec::new();
-        let is_adjacent = |a: &(u64, Page), b: &(u64, Page)| a.0 + 1 == b.0;
-        for run in pages.chunk_by(is_adjacent) {
-            for run in run.chunks(WRITE_BYTES_MAX / PAGE_BYTES as usize) {
-                buffer.clear();
-                for (number, page) in run {
-                    buffer.extend_from_slice(&page[..self.bytes_of(*number)]);
-                }
-                let written = self.store.write(&buffer, run[0].0 * PAGE_BYTES);
-                written.map_err(Error::io("write", &self.name))?;
-            }
-        }
-        Ok(())
+        self.batch.write(self.store.as_ref(), &self.name, self.store_bytes)
     }
 
     /// Writes what is left and makes all of it durable. Returns the bytes of changes.
@@ -170,11 +131,12 @@ pub(super) fn too_short(name: &str, has: u64, end: u64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PAGE_BYTES;
     use crate::Segments;
     use crate::store::disk::Disk;
     use proptest::prelude::*;
 
-    const BYTES: usize = 3 * PAGE_BYTES as usize - 700;
+    const BYTES: usize = 30 * PAGE_BYTES as usize - 700;
 
     proptest! {
         #[test]

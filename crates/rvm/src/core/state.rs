@@ -4,8 +4,10 @@ use super::changes::Changes;
 use super::options::Options;
 use super::statistics::Statistics;
 use super::view::View;
+use super::wake_ups::{Syncs, WakeUps};
 use super::write_through::WriteThrough;
 use crate::record::Place;
+use crate::store::take_room;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};
 use std::ops::Range;
@@ -13,8 +15,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a thread that was woken early watches the end of a force.
-const WATCH_MAX: Duration = Duration::from_micros(100);
 /// A thread that polls the end of a force sleeps after this.
 const POLL_MAX: Duration = Duration::from_micros(300);
 
@@ -34,6 +34,7 @@ pub struct Core {
     pub(super) forces_ended: AtomicU32,
     /// Number of threads that sleep until a force ends, or are about to: waking nobody still costs a system call.
     pub(super) asleep: AtomicU32,
+    pub(super) wake_ups: WakeUps,
     /// How many threads can run at once.
     pub(super) processors: u32,
     /// The head moved, or a truncation ended or is wanted.
@@ -66,6 +67,11 @@ impl Segment {
     /// Whether a record after the head changes it.
     pub fn is_logged(&self, head: u64) -> bool {
         self.logged_at.is_some_and(|at| at >= head)
+    }
+
+    /// Takes room for a range that is about to be mapped.
+    pub fn take_room(&self, range: &Range<u64>) -> Result<()> {
+        self.store.file().map_or(Ok(()), |file| take_room(file, &self.name, range))
     }
 
     /// A region has this range no more.
@@ -111,6 +117,8 @@ pub(super) struct State {
     pub waiting_for_space: u32,
     /// Usual time of a force.
     pub force_time: Duration,
+    /// Of those that take long, the syncs.
+    pub syncs: Syncs,
     pub is_truncating: bool,
     /// The log is closed: the background thread ends.
     pub is_closing: bool,
@@ -241,19 +249,14 @@ impl Core {
         let woken = futex::wait(&self.forces_ended, futex::Flags::PRIVATE, ended, longest.as_ref()).is_ok();
         self.asleep.fetch_sub(1, Ordering::SeqCst);
         if woken {
+            self.wake_ups.woken();
             self.watch_force(ended);
         }
     }
 
-    /// Watches the force under way for as long as a sync of a fast drive takes, if `ended` have ended so far.
+    /// Watches the sync under way, if `ended` forces have ended so far.
     fn watch_force(&self, ended: u32) {
-        let until = Instant::now() + WATCH_MAX;
-        while self.forces_ended.load(Ordering::Relaxed) == ended {
-            std::hint::spin_loop();
-            if Instant::now() > until {
-                return;
-            }
-        }
+        self.wake_ups.watch(|| self.forces_ended.load(Ordering::Relaxed) != ended);
     }
 
     /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
@@ -275,6 +278,7 @@ impl Core {
     /// Wakes up to `count` of those that sleep until a force ends. Who is not released yet watches it for a while and sleeps again.
     pub(super) fn wake(&self, count: u32) {
         if self.asleep.load(Ordering::SeqCst) > 0 {
+            self.wake_ups.waking();
             // Fails only for a bad address.
             let _ = futex::wake(&self.forces_ended, futex::Flags::PRIVATE, count);
         }

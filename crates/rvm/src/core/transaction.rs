@@ -2,6 +2,7 @@
 
 use super::changed::changed;
 use super::memory::Memory;
+use super::ranges::{Covered, Ranges};
 use crate::record::{Headers, RECORD_BYTES_MAX, extend};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -17,15 +18,6 @@ pub enum Restore {
     No,
 }
 
-/// A range of one memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Covered {
-    /// Index in the list of memories.
-    pub memory: u32,
-    pub start: usize,
-    pub end: usize,
-}
-
 /// A transaction on the raw memory of regions. The safe face of it is [`crate::Transaction`].
 ///
 /// Most transactions name their ranges in order: then what was captured is the list of ranges. From the first range on that
@@ -39,9 +31,11 @@ pub struct RawTransaction {
     /// What was captured, in this order: disjoint, together the ranges. Their old bytes lie in `old_bytes` one behind the other.
     captured: Vec<Covered>,
     old_bytes: Vec<u8>,
-    /// The ranges in order of memory and start, neither overlapping nor adjacent, if `captured` is not.
-    merged: Vec<Covered>,
+    /// The ranges, if `captured` is not in order.
+    merged: Ranges,
     is_merged: bool,
+    /// A buffer.
+    met: Vec<Covered>,
     /// The end of the last range, and the address of the memory it is in (0: there is none).
     last_end: usize,
     last_memory: usize,
@@ -66,8 +60,9 @@ impl RawTransaction {
             entered: 0,
             captured: Vec::new(),
             old_bytes: Vec::new(),
-            merged: Vec::new(),
+            merged: Ranges::default(),
             is_merged: false,
+            met: Vec::new(),
             last_end: 0,
             last_memory: 0,
             bytes: 0,
@@ -101,13 +96,27 @@ impl RawTransaction {
 
     /// The ranges so far, coalesced, and the bytes in them.
     pub fn size(&self) -> (usize, usize) {
-        (self.ranges().len(), self.bytes)
+        (self.count(), self.bytes)
     }
 
-    /// The ranges so far, in order of memory and start; neither overlapping nor adjacent.
+    /// How many ranges there are.
+    #[inline(always)]
+    pub(super) fn count(&self) -> usize {
+        if self.is_merged { self.merged.len() } else { self.captured.len() }
+    }
+
+    /// The ranges so far, in order of memory and start; neither overlapping nor adjacent. [`RawTransaction::settle`] comes before.
     #[inline(always)]
     pub(super) fn ranges(&self) -> &[Covered] {
-        if self.is_merged { &self.merged } else { &self.captured }
+        if self.is_merged { self.merged.as_slice() } else { &self.captured }
+    }
+
+    /// Gets the ranges ready to be gone through.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if self.is_merged {
+            self.merged.settle();
+        }
     }
 
     /// The memories that have ranges.
@@ -134,7 +143,9 @@ impl RawTransaction {
         self.entered = 0;
         self.captured.clear();
         self.old_bytes.clear();
-        self.is_merged = false;
+        if std::mem::take(&mut self.is_merged) {
+            self.merged.clear();
+        }
         self.last_memory = 0;
         self.bytes = 0;
     }
@@ -228,7 +239,7 @@ impl RawTransaction {
     #[inline(always)]
     unsafe fn push(&mut self, memory: &Arc<Memory>, index: u32, range: Range<usize>) -> Result<()> {
         let bytes = self.bytes + (range.end - range.start);
-        self.check_fits(bytes, self.ranges().len() + 1)?;
+        self.check_fits(bytes, self.count() + 1)?;
         (self.bytes, self.last_end, self.last_memory) = (bytes, range.end, Arc::as_ptr(memory).addr());
         if self.is_merged {
             self.merged.push(Covered { memory: index, start: range.start, end: range.end });
@@ -259,21 +270,15 @@ impl RawTransaction {
             self.merged.clone_from(&self.captured);
             self.is_merged = true;
         }
-        // Ranges that overlap the new one or touch it.
-        let is_before = |covered: &Covered| (covered.memory, covered.end) < (index, range.start);
-        let first = self.merged.partition_point(is_before);
-        let touching = self.merged[first..].iter();
-        let count =
-            touching.take_while(|covered| covered.memory == index && covered.start <= range.end).count();
-        let met = &self.merged[first..first + count];
+        let mut met = std::mem::take(&mut self.met);
+        let first = self.merged.touching(index, &range, &mut met);
         let start = met.first().map_or(range.start, |covered| covered.start.min(range.start));
         let end = met.last().map_or(range.end, |covered| covered.end.max(range.end));
         let before: usize = met.iter().map(|covered| covered.end - covered.start).sum();
         let bytes = self.bytes - before + (end - start);
-        self.check_fits(bytes, self.merged.len() - count + 1)?;
+        self.check_fits(bytes, self.merged.len() - met.len() + 1)?;
         let mut from = range.start;
-        for at in first..first + count {
-            let Covered { start, end, .. } = self.merged[at];
+        for &Covered { start, end, .. } in &met {
             // SAFETY: the caller promises that nobody changes the range.
             unsafe { self.capture(memory, index, from..start) };
             from = from.max(end);
@@ -281,15 +286,10 @@ impl RawTransaction {
         // SAFETY: as above.
         unsafe { self.capture(memory, index, from..range.end) };
         self.bytes = bytes;
-        let covered = Covered { memory: index, start, end };
-        match count {
-            0 => self.merged.insert(first, covered),
-            1 => self.merged[first] = covered,
-            _ => drop(self.merged.splice(first..first + count, [covered])),
-        }
-        if first + 1 == self.merged.len() {
+        if self.merged.replace(first, &met, Covered { memory: index, start, end }) {
             (self.last_end, self.last_memory) = (end, Arc::as_ptr(memory).addr());
         }
+        self.met = met;
         Ok(())
     }
 
@@ -336,7 +336,7 @@ impl RawTransaction {
 
     /// The most bytes its record takes.
     pub(super) fn needed(&self) -> u64 {
-        self.record_bytes(self.bytes, self.ranges().len())
+        self.record_bytes(self.bytes, self.count())
     }
 
     /// Puts the old bytes back.

@@ -49,7 +49,8 @@ impl Core {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         changes.measure()?;
         let windows = Windows::new(&self.log, self.view.as_ref());
-        changes.apply(windows, end, &mut |number| Ok(self.segment(number)))?;
+        let head = windows.head();
+        changes.apply(windows, head, end, &mut |number| Ok(self.segment(number)))?;
         let bytes = changes.finish()?;
         self.move_head(end)?;
         Ok(bytes)

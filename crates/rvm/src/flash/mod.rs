@@ -68,6 +68,10 @@ pub trait Flash: Debug + Send {
     /// Clears the bits that are 0 in `data`. A bit that is 1 in `data` must not be cleared already: devices that can tell
     /// refuse it and change nothing.
     fn program(&mut self, offset: u64, data: &[u8]) -> io::Result<()>;
+    /// Makes durable whatever can be read, and was not yet because a program was killed or a sync failed. Devices have nothing to do.
+    fn rewrite(&mut self) -> io::Result<()> {
+        Ok(())
+    }
     /// Sets all bits of a block. A block that cannot be erased any more is no error but [`Erased::WornOut`]; errors are those
     /// of the device as a whole.
     fn erase(&mut self, block: u32) -> io::Result<Erased>;

@@ -1,9 +1,12 @@
 //! A plain file laid out as flash: for real use on file systems and for tests of what runs on flash.
 //!
 //! The byte at an offset of the device is the byte at that offset of the file. Programs and erases are durable when they
-//! return: each ends with fdatasync. Opening writes the whole file once more: after a sync that failed or never came, the page
-//! cache may show what the disk does not have, and mark it clean. A power failure during one leaves any part of it, which the
-//! contract of [`Flash`] allows: the bytes around it do not change.
+//! return: each ends with fdatasync. A power failure during one leaves any part of it, which the contract of [`Flash`] allows: the
+//! bytes around it do not change.
+//!
+//! After a sync that failed or never came, the page cache may show what the disk does not have, and mark it clean. So the whole file is
+//! written once more, before the first program or erase of whoever opened it or when that asks for it: whoever only reads a file
+//! leaves it alone.
 
 use super::{Erased, Flash, Shape, by_piece, check_clears};
 use crate::{Error, Result};
@@ -21,14 +24,17 @@ pub struct PlainFile {
     file: File,
     path: PathBuf,
     shape: Shape,
+    /// What can be read is on the disk.
+    is_rewritten: bool,
 }
 
 impl PlainFile {
     /// Creates a file, which must not exist, as an erased device. Durable when it returns.
     pub fn create(path: &Path, shape: Shape) -> Result<PlainFile> {
         check_block_bytes(shape.block_bytes)?;
-        let device =
+        let mut device =
             PlainFile::lock(path, nvlab_os::file::private().create_new(true), "create", |_| Ok(shape))?;
+        device.is_rewritten = true;
         let erased = vec![0xff; CHUNK_BYTES.min(shape.bytes()) as usize];
         let fill = || {
             let mut offset = 0;
@@ -52,7 +58,7 @@ impl PlainFile {
     /// Opens a file whose erase blocks have so many bytes.
     pub fn open(path: &Path, block_bytes: u64) -> Result<PlainFile> {
         check_block_bytes(block_bytes)?;
-        let device = PlainFile::lock(path, &mut nvlab_os::file::private(), "open", |file| {
+        PlainFile::lock(path, &mut nvlab_os::file::private(), "open", |file| {
             let bytes = file.metadata().map_err(Error::io("measure", &path.display()))?.len();
             match u32::try_from(bytes / block_bytes) {
                 Ok(blocks) if bytes % block_bytes == 0 && blocks > 0 => Ok(Shape { block_bytes, blocks }),
@@ -61,18 +67,7 @@ impl PlainFile {
                     Err(Error::Format { what: path.display().to_string(), offset: bytes, why })
                 }
             }
-        })?;
-        device.rewrite().map_err(Error::io("write", &path.display()))?;
-        Ok(device)
-    }
-
-    /// Writes what can be read.
-    fn rewrite(&self) -> io::Result<()> {
-        by_piece(0, self.shape.bytes(), |offset, piece| {
-            self.file.read_exact_at(piece, offset)?;
-            self.file.write_all_at(piece, offset)
-        })?;
-        self.file.sync_data()
+        })
     }
 
     fn lock(
@@ -86,7 +81,7 @@ impl PlainFile {
             return Err(Error::Busy(path.to_path_buf()));
         }
         let shape = shape(&file)?;
-        Ok(PlainFile { file, path: path.to_path_buf(), shape })
+        Ok(PlainFile { file, path: path.to_path_buf(), shape, is_rewritten: false })
     }
 }
 
@@ -111,7 +106,20 @@ impl Flash for PlainFile {
         self.file.read_exact_at(into, offset)
     }
 
+    fn rewrite(&mut self) -> io::Result<()> {
+        if !self.is_rewritten {
+            by_piece(0, self.shape.bytes(), |offset, piece| {
+                self.file.read_exact_at(piece, offset)?;
+                self.file.write_all_at(piece, offset)
+            })?;
+            self.file.sync_data()?;
+            self.is_rewritten = true;
+        }
+        Ok(())
+    }
+
     fn program(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.rewrite()?;
         let mut old = vec![0; data.len()];
         self.read(offset, &mut old)?;
         check_clears(&old, data, offset)?;
@@ -121,6 +129,7 @@ impl Flash for PlainFile {
 
     fn erase(&mut self, block: u32) -> io::Result<Erased> {
         let offset = self.shape.check_block(block)?;
+        self.rewrite()?;
         self.file.write_all_at(&vec![0xff; self.shape.block_bytes as usize], offset)?;
         self.file.sync_data().map(|()| Erased::Clean)
     }
@@ -153,6 +162,35 @@ mod tests {
         assert_eq!(device.erase(0).unwrap(), Erased::Clean);
         device.read(4093, &mut bytes).unwrap();
         assert_eq!(bytes, [0xff, 0xff, 0xff, 0x33, 0xff]);
+    }
+
+    /// It used to be written when it was opened, even to be looked at.
+    #[test]
+    fn it_is_written_once_more_when_it_is_changed_or_asked_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flash");
+        drop(PlainFile::create(&path, SHAPE).unwrap());
+        let written = || {
+            let before = std::fs::metadata(&path).unwrap().modified().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            let path = path.clone();
+            move || std::fs::metadata(&path).unwrap().modified().unwrap() != before
+        };
+        let mut device = PlainFile::open(&path, 4096).unwrap();
+        let is_written = written();
+        device.read(0, &mut [0; 9]).unwrap();
+        drop(device);
+        let mut device = PlainFile::open(&path, 4096).unwrap();
+        assert!(!is_written(), "it was only read");
+        device.rewrite().unwrap();
+        assert!(is_written());
+        let is_written = written();
+        device.rewrite().unwrap();
+        assert!(!is_written(), "once is enough");
+        drop(device);
+        let mut device = PlainFile::open(&path, 4096).unwrap();
+        device.program(4096, &[0]).unwrap();
+        assert!(device.is_rewritten && is_written());
     }
 
     #[test]

@@ -193,8 +193,13 @@ impl Log for BatteryRam {
         Ok(())
     }
 
-    /// What is in such memory is durable, but the status is written through the file.
-    fn rewrite(&mut self, _tail: u64) -> Result<()> {
+    /// What is in such memory is durable.
+    fn rewrite(&mut self, _position: u64, _data: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    /// The status is written through the file.
+    fn end_rewrite(&mut self) -> Result<()> {
         self.status.rewrite(&self.store, &self.name)?;
         self.sync()
     }

@@ -150,14 +150,16 @@ impl Log for FileLog {
         })
     }
 
-    fn rewrite(&mut self, tail: u64) -> Result<()> {
+    fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
         self.change(|log| {
-            by_piece(log.status().head, tail, |position, piece| {
-                log.read(position, piece)?;
-                log.write(position, piece)
-            })?;
+            log.appended = position + data.len() as u64;
+            log.write(position, data)
+        })
+    }
+
+    fn end_rewrite(&mut self) -> Result<()> {
+        self.change(|log| {
             log.status.rewrite(log.store.as_ref(), &log.name)?;
-            log.appended = tail;
             log.sync()
         })
     }

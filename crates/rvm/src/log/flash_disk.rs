@@ -96,15 +96,25 @@ impl FlashDiskLog {
         result.inspect_err(|error| self.failed = Some(Arc::new(error.clone())))
     }
 
-    /// The sectors that hold what is between the head and `tail`, and the status.
-    fn rewrite_sectors(&mut self, tail: u64) -> Result<()> {
+    /// Writes the sectors that `data` lies in. What else is in the first and the last is read.
+    fn rewrite_sectors(&mut self, position: u64, data: &[u8]) -> Result<()> {
         let sector_bytes = u64::from(self.status.sector_bytes());
-        let start = self.status().head / sector_bytes * sector_bytes;
-        let end = tail.next_multiple_of(sector_bytes);
-        by_piece(start, end, |position, piece| {
-            self.read(position, piece)?;
-            self.write(position, piece)
-        })?;
+        let start = position / sector_bytes * sector_bytes;
+        let end = position + data.len() as u64;
+        let after = end.next_multiple_of(sector_bytes);
+        if (start, after) == (position, end) {
+            return self.write(position, data);
+        }
+        let mut sectors = vec![0; (after - start) as usize];
+        for sector in [start, after - sector_bytes] {
+            let at = (sector - start) as usize;
+            self.read(sector, &mut sectors[at..at + sector_bytes as usize])?;
+        }
+        sectors[(position - start) as usize..][..data.len()].copy_from_slice(data);
+        self.write(start, &sectors)
+    }
+
+    fn rewrite_status(&mut self) -> Result<()> {
         self.status.rewrite(self.store.as_ref(), &self.name)?;
         self.store.sync().map_err(Error::io("force", &self.name))
     }
@@ -182,9 +192,15 @@ impl Log for FlashDiskLog {
         Ok(())
     }
 
-    fn rewrite(&mut self, tail: u64) -> Result<()> {
+    fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
         self.check()?;
-        let rewritten = self.rewrite_sectors(tail);
+        let rewritten = self.rewrite_sectors(position, data);
+        self.fail_on_error(rewritten)
+    }
+
+    fn end_rewrite(&mut self) -> Result<()> {
+        self.check()?;
+        let rewritten = self.rewrite_status();
         self.fail_on_error(rewritten)
     }
 

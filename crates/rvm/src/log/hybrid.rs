@@ -32,10 +32,10 @@
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
 use super::status::{self, StatusPair};
-use super::{Log, Status, cannot_cut};
+use super::{Log, Status, cannot_cut, rewrite_to};
 use crate::checksum::crc32c;
 use crate::core::View;
-use crate::flash::{by_block, by_piece};
+use crate::flash::by_block;
 use crate::{Error, Result, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -337,26 +337,29 @@ impl<L: Log> HybridLog<L> {
         Ok(())
     }
 
-    /// What no entry has in the small log comes first: a stub says that what it stands for is durable. An append on the store has
-    /// no stub if its sync failed or the small log was full.
-    fn try_rewrite(&mut self, tail: u64) -> Result<()> {
-        let inline = self.entries.iter().map(|(entry, _)| entry).filter(|entry| !entry.is_large);
-        let inline: Vec<(u64, u64)> = inline.map(|entry| (entry.position, entry.end())).collect();
-        let mut from = self.status().head;
-        for (position, end) in inline.into_iter().chain([(tail, tail)]) {
-            self.rewrite_store(from, position.min(tail))?;
-            from = from.max(end);
+    /// What no entry has in the small log.
+    fn try_rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        let end = position + data.len() as u64;
+        let first = self.entries.partition_point(|(entry, _)| entry.end() <= position);
+        let entries = self.entries.range(first..).map(|(entry, _)| entry);
+        let inline = entries.take_while(|entry| entry.position < end).filter(|entry| !entry.is_large);
+        let inline = inline.map(|entry| (entry.position, entry.end()));
+        let mut from = position;
+        for (before, after) in inline.chain([(end, end)]) {
+            if from < before {
+                self.write_store(from, &data[(from - position) as usize..(before - position) as usize])?;
+            }
+            from = from.max(after);
         }
-        self.status.rewrite(self.store.as_ref(), &self.name)?;
-        self.store.sync().map_err(Error::io("force", &self.name))?;
-        self.small.rewrite(self.small_tail)
+        Ok(())
     }
 
-    fn rewrite_store(&self, from: u64, end: u64) -> Result<()> {
-        by_piece(from, end, |position, piece| {
-            self.read_store(position, piece)?;
-            self.write_store(position, piece)
-        })
+    /// The store comes first: a stub says that what it stands for is durable. An append on the store has no stub if its sync failed
+    /// or the small log was full.
+    fn try_end_rewrite(&mut self) -> Result<()> {
+        self.status.rewrite(self.store.as_ref(), &self.name)?;
+        self.store.sync().map_err(Error::io("force", &self.name))?;
+        rewrite_to(&mut self.small, self.small_tail)
     }
 
     fn try_truncate(&mut self, head: u64) -> Result<()> {
@@ -442,9 +445,15 @@ impl<L: Log> Log for HybridLog<L> {
         Ok(())
     }
 
-    fn rewrite(&mut self, tail: u64) -> Result<()> {
+    fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
         self.check()?;
-        let rewritten = self.try_rewrite(tail);
+        let rewritten = self.try_rewrite(position, data);
+        self.fail_on_error(rewritten)
+    }
+
+    fn end_rewrite(&mut self) -> Result<()> {
+        self.check()?;
+        let rewritten = self.try_end_rewrite();
         self.fail_on_error(rewritten)
     }
 

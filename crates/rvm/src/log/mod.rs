@@ -13,6 +13,7 @@ pub mod hybrid;
 pub mod status;
 
 use crate::core::View;
+use crate::flash::by_piece;
 use crate::{Error, Result};
 use std::fmt::Debug;
 
@@ -56,6 +57,15 @@ fn cannot_cut(name: &str) -> Error {
     Error::Invalid(format!("{name}: the end of a log of this kind cannot be cut off"))
 }
 
+/// Rewrites what can be read from the head to `tail` ([`Log::rewrite`]); durable when it returns.
+pub fn rewrite_to(log: &mut dyn Log, tail: u64) -> Result<()> {
+    by_piece(log.status().head, tail, |position, piece| {
+        log.read(position, piece)?;
+        log.rewrite(position, piece)
+    })?;
+    log.end_rewrite()
+}
+
 /// A place for records. It takes one caller at a time; whoever opened it is the only one.
 pub trait Log: Debug + Send {
     /// Its name in messages: the path of a file, the name of a device.
@@ -70,10 +80,13 @@ pub trait Log: Debug + Send {
     /// Writes `data` at `position`, the tail: where the last append ended, or the head after a reset. It is within the
     /// capacity. Durable after [`Log::force`]; before, a power failure may keep any part of it.
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()>;
-    /// Writes its status and what can be read from the head to `tail` once more; durable when it returns. Recovery calls it
-    /// before it applies a record: what a program left that was killed, or whose sync failed, can be read from the page cache
-    /// and need not be on the disk. After a failed sync it is marked clean, so that no other sync would write it.
-    fn rewrite(&mut self, tail: u64) -> Result<()>;
+    /// Writes `data`, which was read at `position` and checks, once more; durable after [`Log::end_rewrite`]. Recovery calls it for all
+    /// from the head to the tail, in order, before it applies a record: what a program left that was killed, or whose sync failed,
+    /// can be read from the page cache and need not be on the disk. After a failed sync it is marked clean, so that no other sync
+    /// would write it.
+    fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()>;
+    /// Writes the status once more, and makes it and everything rewritten durable.
+    fn end_rewrite(&mut self) -> Result<()>;
     /// Makes every append before durable. Once it has failed, so do all calls that write: a later sync may succeed although it
     /// does not write what the failed one should have.
     fn force(&mut self) -> Result<()>;
@@ -84,7 +97,7 @@ pub trait Log: Debug + Send {
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
     /// Makes `tail`, where a record cannot be read, the end: nothing behind it can be read any more. Durable when it returns.
-    /// Logs on flash, which cannot be overwritten, and hybrid ones refuse.
+    /// Hybrid logs refuse.
     fn cut(&mut self, _tail: u64) -> Result<()> {
         Err(cannot_cut(&self.name()))
     }

@@ -2,8 +2,8 @@
 //! its time. A force is still an fdatasync: the drive has a cache too.
 //!
 //! Only whole sectors can be transferred. So that a log can append any number of bytes, an *image* in memory holds what
-//! the file contains around the last write; it is read once for each 256 KiB. A sector is rewritten with
-//! what it holds besides the new bytes, as the page cache does with a whole page.
+//! the file contains around the last write; where writes follow each other, it is read once for each 256 KiB. A sector is rewritten
+//! with what it holds besides the new bytes, as the page cache does with a whole page.
 
 use super::{FileStore, Store};
 use crate::{Error, Result};
@@ -15,8 +15,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Offset, length and address of every transfer are multiples of this: that satisfies drives of 512 B and 4 KiB sectors.
 pub const SECTOR_BYTES: u64 = 4096;
-/// Bytes of a transfer, and of the image.
+/// Bytes of the image, and of a read.
 const BUFFER_BYTES: u64 = 256 << 10;
+const READ_BYTES: u64 = 1 << 20;
 
 /// A file opened with O_DIRECT.
 #[derive(Debug)]
@@ -34,16 +35,17 @@ struct Image {
     /// The part: whole sectors, at the beginning of the buffer.
     start: u64,
     bytes: u64,
+    /// Where the last write ended.
+    written_to: u64,
 }
 
 impl DirectStore {
     /// Opens what is there. What follows the last whole sector is not used.
     pub fn open(path: &Path) -> Result<DirectStore> {
-        let buffer =
-            || Mapping::anonymous(BUFFER_BYTES).map_err(Error::io("get memory for", &path.display()));
-        let image = Image { buffer: buffer()?, start: 0, bytes: 0 };
+        let buffer = |bytes| Mapping::anonymous(bytes).map_err(Error::io("get memory for", &path.display()));
+        let image = Image { buffer: buffer(BUFFER_BYTES)?, start: 0, bytes: 0, written_to: 0 };
         let file = FileStore::open(path, nvlab_os::file::DIRECT)?;
-        Ok(DirectStore { file, image: Mutex::new(image), reads: Mutex::new(buffer()?) })
+        Ok(DirectStore { file, image: Mutex::new(image), reads: Mutex::new(buffer(READ_BYTES)?) })
     }
 
     /// Creates a file of `bytes` zero bytes.
@@ -63,6 +65,8 @@ impl Image {
             self.bytes = 0;
             let bytes = match is_whole {
                 true => end - start,
+                // One that begins elsewhere may be the only one there.
+                false if offset != self.written_to => end - start,
                 false => BUFFER_BYTES.min(store.len()?.saturating_sub(start)),
             };
             if bytes < end - start {
@@ -73,6 +77,7 @@ impl Image {
             }
             (self.start, self.bytes) = (start, bytes);
         }
+        self.written_to = offset + data.len() as u64;
         let at = (offset - self.start) as usize;
         self.buffer.as_mut_slice()[at..at + data.len()].copy_from_slice(data);
         let range = (start - self.start) as usize..(end - self.start) as usize;
@@ -96,7 +101,7 @@ impl Store for DirectStore {
         while done < into.len() {
             let at = offset + done as u64;
             let (from, end) = sectors(at, into.len() - done);
-            let (within, bytes) = ((at - from) as usize, (end - from).min(BUFFER_BYTES) as usize);
+            let (within, bytes) = ((at - from) as usize, (end - from).min(READ_BYTES) as usize);
             self.file.read(&mut buffer.as_mut_slice()[..bytes], from)?;
             let got = (bytes - within).min(into.len() - done);
             into[done..done + got].copy_from_slice(&buffer.as_slice()[within..within + got]);

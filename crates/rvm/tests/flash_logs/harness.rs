@@ -4,6 +4,7 @@
 //! what follows the forced ones is a prefix of what was appended after them.
 
 use crc_fast::{CrcAlgorithm, Digest};
+use nvlab_rvm::log::rewrite_to;
 use nvlab_rvm::{Log, Result, Status};
 
 /// Devices that fail together, and the log on them.
@@ -250,7 +251,7 @@ pub fn run(
     let recovered = subject.open().and_then(|mut log| {
         let mut again = model.clone();
         again.try_adopt(log.as_mut(), &what)?;
-        log.rewrite(again.tail)?;
+        rewrite_to(log.as_mut(), again.tail)?;
         model = again;
         model.reset(log.as_mut())
     });
@@ -260,7 +261,7 @@ pub fn run(
     for round in 0..2 {
         let mut log = subject.open().unwrap_or_else(|error| panic!("{what}: {error}"));
         model.adopt(log.as_mut(), &format!("{what}, round {round}"));
-        log.rewrite(model.tail).unwrap();
+        rewrite_to(log.as_mut(), model.tail).unwrap();
         model.reset(log.as_mut()).unwrap();
         assert!(model.drive(log.as_mut(), &mut draws, 12), "{what}, round {round}");
         log.force().unwrap();

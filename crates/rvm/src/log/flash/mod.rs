@@ -23,7 +23,7 @@
 pub mod mini_log;
 pub mod remap;
 
-use crate::flash::{Erased, Flash, PlainFile, by_block};
+use crate::flash::{Erased, Flash, PlainFile, by_block, by_piece};
 use crate::log::{Log, Status};
 use crate::{Error, Result};
 use mini_log::{MiniLog, Place};
@@ -166,6 +166,15 @@ impl<F: Flash> FlashLog<F> {
         block * block_bytes + position % block_bytes
     }
 
+    fn program(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        let name = self.flash.name();
+        for (block, within, range) in by_block(self.block_bytes(), position, data.len()) {
+            let place = self.place(block * self.block_bytes() + within);
+            self.flash.program(place, &data[range]).map_err(Error::io("append to", &name))?;
+        }
+        Ok(())
+    }
+
     /// Changes the status, then erases the blocks, counted from position 0, that it gives up.
     fn advance(&mut self, status: Status, given_up: std::ops::Range<u64>) -> Result<()> {
         let blocks = self.blocks();
@@ -235,19 +244,21 @@ impl<F: Flash> Log for FlashLog<F> {
             );
             return Err(Error::Invalid(why));
         }
-        let name = self.flash.name();
-        for (block, within, range) in by_block(self.block_bytes(), position, data.len()) {
-            let place = self.place(block * self.block_bytes() + within);
-            let programmed = self.flash.program(place, &data[range]).map_err(Error::io("append to", &name));
-            self.fail_on_error(programmed)?;
-        }
+        let programmed = self.program(position, data);
+        self.fail_on_error(programmed)?;
         self.tail = Some(end);
         Ok(())
     }
 
-    /// What can be read from flash is on it.
-    fn rewrite(&mut self, _tail: u64) -> Result<()> {
+    fn rewrite(&mut self, _position: u64, _data: &[u8]) -> Result<()> {
         self.check()
+    }
+
+    /// What can be read from flash is on it, unless it is a file.
+    fn end_rewrite(&mut self) -> Result<()> {
+        self.check()?;
+        let rewritten = self.flash.rewrite().map_err(Error::io("write", &self.flash.name()));
+        self.fail_on_error(rewritten)
     }
 
     fn force(&mut self) -> Result<()> {
@@ -276,6 +287,14 @@ impl<F: Flash> Log for FlashLog<F> {
         self.fail_on_error(advanced)?;
         self.tail = Some(status.head);
         Ok(status.head)
+    }
+
+    /// Clears all bits behind the tail. The next reset erases them.
+    fn cut(&mut self, tail: u64) -> Result<()> {
+        self.check()?;
+        let end = self.status.head + self.capacity();
+        let cut = by_piece(tail, end, |position, zeros| self.program(position, zeros));
+        self.fail_on_error(cut)
     }
 
     fn is_flash(&self) -> bool {

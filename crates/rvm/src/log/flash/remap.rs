@@ -164,6 +164,10 @@ impl<F: Flash> Flash for Remap<F> {
         Ok(())
     }
 
+    fn rewrite(&mut self) -> io::Result<()> {
+        self.flash.rewrite()
+    }
+
     fn erase(&mut self, block: u32) -> io::Result<Erased> {
         self.shape().check_block(block)?;
         match self.flash.erase(self.places[block as usize])? {
