@@ -87,6 +87,13 @@ pub enum Error {
     /// The file cannot keep what is written in the way that was asked for.
     #[error("{0}")]
     NotPersistent(String),
+    /// A pointer that was made or taken out by another transaction, or one of another heap, was stored, followed or dropped.
+    /// Nothing of this transaction has happened.
+    #[error("the pointer to byte {offset} is not one of this transaction's: it was kept beyond its own")]
+    Stray {
+        /// Where it leads, in bytes from the beginning of the file.
+        offset: u64,
+    },
     /// An option out of its limits, or a call out of order.
     #[error("{0}")]
     Invalid(String),

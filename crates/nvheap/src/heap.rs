@@ -248,12 +248,13 @@ impl<H: Brand> Heap<H> {
                 .try_for_each(|range| memory.clear(range))?;
         }
         memory.persist(TYPES.start, &whole_words(&kept(&shape)))?;
-        let mut heap = Self::start(memory, header, shape, brand, 0, 0);
+        let mut heap = Self::start(memory, header, shape, brand, (0, 0))?;
         let made = run(lease(&heap.core)?, &mut |tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
             let at = root.word().get();
             // It is never dropped: the header points to it.
             std::mem::forget(root);
+            tx.raw.allow(offset(NonZeroU64::new(at).expect("of a pointer")), false, 1);
             Ok(at)
         })?;
         heap.core.checkpoint(heap.core.epoch.load(Ordering::Acquire))?;
@@ -311,7 +312,7 @@ impl<H: Brand> Heap<H> {
         header.epoch_done += 2;
         header.opens += 1;
         write_header(&memory, &header)?;
-        let heap = Self::start(memory, header, shape, brand, base, replayed);
+        let heap = Self::start(memory, header, shape, brand, (base, replayed))?;
         heap.core.memory.check_object(heap.root_at(), 8)?;
         for log in 0..heap.core.slots.len() {
             heap.reap(log, List::Dead)?;
@@ -323,12 +324,12 @@ impl<H: Brand> Heap<H> {
     fn start(
         memory: Memory,
         header: Header,
-        shape: Shape,
+        mut shape: Shape,
         brand: BrandGuard,
-        base: u64,
-        replayed: u64,
-    ) -> Self {
+        (base, replayed): (u64, u64),
+    ) -> Result<Self> {
         barrier::register();
+        inspect::find_pointers(&mut shape.types)?;
         let layout = header.layout;
         let core = Arc::new_cyclic(|this| Core {
             // Hints change outside transactions: a log has them only if the heap was closed.
@@ -351,7 +352,7 @@ impl<H: Brand> Heap<H> {
             _guard: Box::new(brand),
             header: Mutex::new(header),
         });
-        Heap { core, root: header.root, replayed, brand: PhantomData }
+        Ok(Heap { core, root: header.root, replayed, brand: PhantomData })
     }
 
     pub(crate) fn root_at(&self) -> u64 {

@@ -107,6 +107,7 @@ mod region;
 mod replace;
 mod simulated;
 mod space;
+mod strays;
 mod string;
 mod sync;
 #[cfg(test)]

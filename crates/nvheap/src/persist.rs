@@ -17,6 +17,14 @@ pub trait Brand: Sized + 'static {
     type Root: Persist<Self>;
 }
 
+/// A pointer in a value that its object counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Which word of the value it is.
+    pub word: u32,
+    pub is_weak: bool,
+}
+
 /// A type as the heap sees it without knowing it.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeEntry {
@@ -27,6 +35,8 @@ pub(crate) struct TypeEntry {
     pub is_array: bool,
     /// Whether values hold pointers.
     pub needs_drop: bool,
+    /// Which words of a value are counted pointers.
+    pub pointers: Vec<Counted>,
     /// Releases what a value points to.
     pub drop: unsafe fn(*mut u8),
     pub is_valid: unsafe fn(*const u8) -> bool,
@@ -162,6 +172,7 @@ impl Shape {
                 bytes: size_of::<T>(),
                 is_array,
                 needs_drop: needs_drop::<T>(),
+                pointers: Vec::new(),
                 drop: drop_value::<T>,
                 is_valid: is_value::<T, H>,
                 shape: String::new(),

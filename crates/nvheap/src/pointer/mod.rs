@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::persist::{Brand, Branded, Confined, Persist, block_id};
 use crate::tx::{Private, RawTx, value_at};
 pub(crate) use guard::Room;
+use std::mem::needs_drop;
 use std::num::NonZeroU64;
 use std::sync::Weak as WeakArc;
 
@@ -172,7 +173,7 @@ fn read_in<'t, T: Persist<H>, H: Brand>(
 #[inline]
 pub(crate) fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
     let at = offset(word);
-    write_in(tx, at, value_at(at), Some(tag(word)))
+    write_in(tx, at, value_at(at), tag(word), Some(tag(word)))
 }
 
 /// The same of an object of several lines, which are loaded at once: taking the lock would make the others wait.
@@ -188,14 +189,14 @@ pub(crate) fn write_node<'t, T: Persist<H>, H: Brand>(
     write(tx, word)
 }
 
-/// A value that a lock protects, for a change.
+/// A value that a lock protects, of an array block of type `array`, for a change.
 #[inline]
 pub(crate) fn write_value<'t, T: Persist<H>, H: Brand>(
     tx: RawTx<'t>,
-    lock: u64,
-    home: u64,
+    (lock, home): (u64, u64),
+    array: u16,
 ) -> Result<Write<'t, T>> {
-    write_in(tx, lock, home, None)
+    write_in(tx, lock, home, array, None)
 }
 
 #[inline]
@@ -203,9 +204,11 @@ fn write_in<'t, T: Persist<H>, H: Brand>(
     tx: RawTx<'t>,
     lock: u64,
     home: u64,
+    number: u16,
     tag: Option<u16>,
 ) -> Result<Write<'t, T>> {
-    let private: Private<'t> = tx.change_of(lock, home, words_of::<T>(), tag)?;
+    let kind = if needs_drop::<T>() { number } else { 0 };
+    let private: Private<'t> = tx.change_of(lock, home, words_of::<T>(), kind, tag)?;
     is_value::<T, H>(tx, home, private.data)?;
     Write::exclusive(private).ok_or_else(|| tx.doom(Error::Borrowed))
 }

@@ -63,6 +63,7 @@ impl<'t> RawTx<'t> {
     #[inline]
     fn commit_in(self, state: &mut State) -> Result<()> {
         self.validate(state)?;
+        self.audit(state)?;
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         self.build(state)?;
         if state.record.is_empty() {
@@ -259,6 +260,7 @@ impl<'t> RawTx<'t> {
     pub fn abort(self) {
         let mut state = self.context.state();
         let state = &mut *state;
+        self.audit_undone(state);
         let (layout, space) = (&self.core().layout, &self.core().space);
         if let Some(region) = self.core().memory.region() {
             // What is in memory and what the log knows must not differ.
@@ -311,7 +313,7 @@ fn give_block_back(tx: RawTx<'_>, active: &mut [Active], at: u64) -> Result<()> 
 }
 
 /// The words of a private copy, those between fields included.
-fn private_words<'a>(data: *mut u64, words: usize) -> &'a [u64] {
+pub(super) fn private_words<'a>(data: *mut u64, words: usize) -> &'a [u64] {
     freeze(data);
     // SAFETY: the arena has them until the transaction ends; no guard of them is left when it commits.
     unsafe { std::slice::from_raw_parts(data, words) }

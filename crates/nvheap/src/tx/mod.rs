@@ -11,6 +11,7 @@
 //! Versions are (clock, log) with a clock for each thread (thread-local clocks: Avni and Shavit, 2008), so that commits of
 //! different threads share no line.
 
+mod audit;
 mod blocks;
 mod commit;
 mod cut;
@@ -289,6 +290,17 @@ impl<'t> RawTx<'t> {
         }
     }
 
+    /// A copy of a value that the file holds; it stays until the transaction ends.
+    #[cold]
+    pub fn keep_copy<T>(self, value: &T) -> &'t T {
+        let place = self.context.state().arena.take(size_of::<T>().div_ceil(8)).cast::<T>();
+        // SAFETY: the arena has room for the value, aligned, until the transaction ends; nobody drops or changes the copy.
+        unsafe {
+            std::ptr::copy_nonoverlapping(value, place, 1);
+            &*place
+        }
+    }
+
     /// Copies the words, and returns the type that the header behind the lock says, if that matters: to be believed if the lock
     /// is what it was before.
     ///
@@ -378,15 +390,23 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// The private copy of `words` words at `home`, which the lock at `lock_at` protects; made if there is none.
+    /// The private copy of `words` words at `home`, which the lock at `lock_at` protects; made if there is none. `kind` is the number
+    /// of the type whose value it is, if that has pointers.
     #[inline]
-    pub fn change(self, lock_at: u64, home: u64, words: usize) -> Result<Private<'t>> {
-        self.change_of(lock_at, home, words, None)
+    pub fn change(self, lock_at: u64, home: u64, words: usize, kind: u16) -> Result<Private<'t>> {
+        self.change_of(lock_at, home, words, kind, None)
     }
 
     /// The same of an object, which must be of the type `tag`.
     #[inline(always)]
-    pub fn change_of(self, lock_at: u64, home: u64, words: usize, tag: Option<u16>) -> Result<Private<'t>> {
+    pub fn change_of(
+        self,
+        lock_at: u64,
+        home: u64,
+        words: usize,
+        kind: u16,
+        tag: Option<u16>,
+    ) -> Result<Private<'t>> {
         let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
@@ -395,9 +415,9 @@ impl<'t> RawTx<'t> {
         let (index, is_new) = self.lock_word(&mut state, lock_at, word)?;
         if !is_new {
             drop(state);
-            return self.change_again(index, lock_at, home, words, tag);
+            return self.change_again(index, (lock_at, home), words, kind, tag);
         }
-        let data = state.add_shadow(index, home, words, false);
+        let data = state.add_shadow(index, home, words, (kind, false));
         drop(state);
         // SAFETY: the arena has room for the words.
         let found = unsafe { self.copy((lock_at, tag), home, words, data)? };
@@ -412,9 +432,9 @@ impl<'t> RawTx<'t> {
     fn change_again(
         self,
         index: usize,
-        lock_at: u64,
-        home: u64,
+        (lock_at, home): (u64, u64),
         words: usize,
+        kind: u16,
         tag: Option<u16>,
     ) -> Result<Private<'t>> {
         if let Some(tag) = tag
@@ -429,7 +449,7 @@ impl<'t> RawTx<'t> {
                 false => Err(state.doom(Error::damaged(home, "objects overlap"))),
             };
         }
-        let data = state.add_shadow(index, home, words, false);
+        let data = state.add_shadow(index, home, words, (kind, false));
         // SAFETY: the arena has room for the words.
         unsafe { self.core().memory.load(home, data, words)? };
         Ok(self.private_at(data))

@@ -6,12 +6,15 @@ use crate::error::Error;
 use crate::lock::{self, OWNERS, Word};
 use crate::space::{Active, CLASSES};
 use crate::sync::AtomicU64;
+use crate::tx::audit::{self, Balances};
 use crate::tx::own::{Lent, Own};
 use crate::tx::record::Record;
 use std::cell::{Cell, RefCell};
 use std::ptr;
 
 const NONE: u32 = u32::MAX;
+/// The private copy of a header. No heap has so many types.
+pub(super) const HEADER_KIND: u16 = u16::MAX;
 /// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
 const LOOK_AROUND: usize = 1024;
 /// Locks, private copies, reads or blocks for which room is kept for the next transaction.
@@ -61,6 +64,8 @@ pub(super) struct Shadow {
     pub data: *mut u64,
     pub words: u32,
     next: u32,
+    /// The number of the type whose value it is, if that has pointers; or that it is a header.
+    pub kind: u16,
     /// Everything is logged, whatever the file holds: it is new.
     pub is_new: bool,
 }
@@ -86,6 +91,9 @@ pub(super) struct State {
     pub overflow: Option<(u64, u64)>,
     /// Objects without references, to be destroyed before the commit.
     pub dead: Vec<u64>,
+    /// What pointers have been moved or dropped whose private copies do not show it; and the balances at the last look.
+    pub moved: Balances,
+    pub balances: Balances,
     pub doomed: Option<Error>,
     pub record: Record,
     pub arena: Arena,
@@ -127,7 +135,13 @@ impl State {
 
     /// Room for a private copy.
     #[inline]
-    pub fn add_shadow(&mut self, index: usize, home: u64, words: usize, is_new: bool) -> *mut u64 {
+    pub fn add_shadow(
+        &mut self,
+        index: usize,
+        home: u64,
+        words: usize,
+        (kind, is_new): (u16, bool),
+    ) -> *mut u64 {
         let start = self.arena.take(words + 1);
         // SAFETY: the arena has this word in front of the others.
         let data = unsafe {
@@ -135,16 +149,17 @@ impl State {
             start.add(1)
         };
         let next = std::mem::replace(&mut self.held[index].first, self.shadows.len() as u32);
-        self.shadows.push(Shadow { home, data, words: words as u32, next, is_new });
+        self.shadows.push(Shadow { home, data, words: words as u32, next, kind, is_new });
         data
     }
 
-    /// Forgets the private copy at `home`: the object is being freed.
-    pub fn forget(&mut self, index: usize, home: u64) {
+    /// Forgets the private copy at `home`: its value has been dropped.
+    pub fn forget(&mut self, core: &Core, index: usize, home: u64) {
         let mut next = self.held[index].first;
         while next != NONE {
             let shadow = &mut self.shadows[next as usize];
-            if shadow.home == home {
+            if shadow.home == home && shadow.words > 0 {
+                audit::forgotten(&core.memory, &core.types, shadow, &mut self.moved, false);
                 (shadow.home, shadow.words) = (0, 0);
             }
             next = shadow.next;
@@ -152,11 +167,12 @@ impl State {
     }
 
     /// Forgets every private copy that a lock protects but the one at `home`.
-    pub fn forget_others(&mut self, index: usize, home: u64) {
+    pub fn forget_others(&mut self, core: &Core, index: usize, home: u64) {
         let mut next = self.held[index].first;
         while next != NONE {
             let shadow = &mut self.shadows[next as usize];
-            if shadow.home != home {
+            if shadow.home != home && shadow.words > 0 {
+                audit::forgotten(&core.memory, &core.types, shadow, &mut self.moved, true);
                 (shadow.home, shadow.words) = (0, 0);
             }
             next = shadow.next;
@@ -191,6 +207,8 @@ impl State {
             clear(&mut self.freed_pages);
             clear(&mut self.streamed);
             clear(&mut self.dead);
+            clear(&mut self.moved);
+            clear(&mut self.balances);
         }
         if self.doomed.is_some() {
             self.doomed = None;
@@ -202,7 +220,8 @@ impl State {
     #[inline]
     pub fn has_blocks(&self) -> bool {
         let pages = self.pages.len() | self.freed_pages.len() | self.streamed.len();
-        self.words.len() | self.allocated.len() | self.freed.len() | self.dead.len() | pages > 0
+        let blocks = self.words.len() | self.allocated.len() | self.freed.len() | self.dead.len();
+        blocks | self.moved.len() | pages > 0
     }
 }
 
@@ -247,6 +266,8 @@ impl Context {
             streamed: Vec::new(),
             overflow: None,
             dead: Vec::new(),
+            moved: Vec::new(),
+            balances: Vec::new(),
             doomed: None,
             record: Record::default(),
             arena: Arena::default(),

@@ -10,4 +10,5 @@ mod migrate;
 mod places;
 mod refused;
 mod space;
+mod strays;
 mod threads;

@@ -139,7 +139,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         if anchor.buckets.is_empty() {
             return Ok(None);
         }
-        let link = anchor.buckets.read(tx, number(hash, anchor.buckets.len()))?;
+        let link = anchor.buckets.get(tx, number(hash, anchor.buckets.len()))?;
         Ok(link.as_ref().map(PBox::word))
     }
 
@@ -178,6 +178,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     ) -> Result<Search<'t, K, V, H>> {
         let (hash, first, stripe) = {
             let mut room = Room::new();
+            self.anchor.trust(tx)?;
             let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
             let hash = query(anchor.seed)?;
             (hash, self.first(tx, anchor, hash)?, anchor.count.stripe(tx))
@@ -210,7 +211,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
 
     /// The value of a key.
     pub fn get<'t>(&'t self, tx: &'t Tx<'_, H>, query: &K::Query) -> Result<Option<Ref<'t, V>>> {
-        self.look(tx, query, |bucket, slot| Ref::copy(&bucket.entry(slot).1))
+        self.look(tx, query, |bucket, slot| Ref::copy(tx.raw, &bucket.entry(slot).1))
     }
 
     /// Whether it has a key.
@@ -431,7 +432,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         loop {
             for slot in (0..SLOTS).filter(|&slot| bucket.is_used(slot)) {
                 let entry = bucket.entry(slot);
-                into.push((Ref::copy(&entry.0), Ref::copy(&entry.1)));
+                into.push((Ref::copy(tx.raw, &entry.0), Ref::copy(tx.raw, &entry.1)));
             }
             let next = match &bucket.next {
                 Some(next) => next.read(tx)?,
