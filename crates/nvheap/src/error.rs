@@ -59,8 +59,8 @@ pub enum Error {
     /// Somebody else has the heap open.
     #[error("{} is in use", _0.display())]
     Busy(PathBuf),
-    /// A heap of this brand is open in this process. Give each heap a brand of its own.
-    #[error("a heap of brand {0} is open already")]
+    /// This thread runs a transaction on another heap of this brand. To use two heaps at once, give each a brand of its own.
+    #[error("a transaction on another heap of brand {0} is running")]
     BrandInUse(&'static str),
     /// It is no heap, or one of another version of the format.
     #[error("{path} is no heap that this program can open: {why}", path = path.display())]

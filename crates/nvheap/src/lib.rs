@@ -83,6 +83,7 @@ extern crate self as nvlab_nvheap;
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
 mod arena;
+mod backup;
 mod collect;
 pub mod collections;
 mod core;
@@ -106,6 +107,7 @@ mod recover;
 mod region;
 mod replace;
 mod simulated;
+mod snapshot;
 mod space;
 mod strays;
 mod string;

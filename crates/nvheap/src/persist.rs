@@ -11,7 +11,7 @@ use std::mem::{needs_drop, offset_of};
 
 /// The type of a heap: an empty type that names it, so that pointers into one heap cannot be stored in another.
 ///
-/// At most one heap of a brand is open in a process at a time.
+/// Several heaps of a brand may be open; a thread runs a transaction on one of them at a time, so that pointers are not mixed up.
 pub trait Brand: Sized + 'static {
     /// The object from which all others are reached.
     type Root: Persist<Self>;

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::mutex::locked;
-use crate::tx::{Lease, List, RawTx, lease};
+use crate::tx::{Lease, List, RawTx, Way, any_lease, is_elsewhere};
 use crate::wait::back_off;
 use std::sync::Arc;
 
@@ -86,6 +86,7 @@ pub(crate) fn reap(lease: Lease<'_>, log: usize, list: List) -> Result<()> {
 /// After a transaction of this thread: destroys what it left to be destroyed.
 pub(crate) fn destroy_rest(lease: Lease<'_>) -> Result<()> {
     let (tx, mut is_done) = (lease.tx(), false);
+    tx.context.way.set(Way::Current);
     while !is_done {
         destroy_dropped(lease);
         reap(lease, tx.context.slot, List::Dead)?;
@@ -105,10 +106,10 @@ pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     }
     handles.remove(&at);
     drop(handles);
-    let Ok(lease) = lease(core) else { return };
+    let Ok(lease) = any_lease(core) else { return };
     let context = lease.tx().context;
     context.dropped.borrow_mut().push(at);
-    if context.depth.get() > 0 {
+    if context.depth.get() > 0 || is_elsewhere(core) {
         // After the transaction, whether it commits or not.
         context.has_dead.set(true);
     } else {

@@ -173,7 +173,7 @@ fn read_in<'t, T: Persist<H>, H: Brand>(
 #[inline]
 pub(crate) fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
     let at = offset(word);
-    write_in(tx, at, value_at(at), tag(word), Some(tag(word)))
+    write_in::<T, H, true>(tx, at, value_at(at), tag(word))
 }
 
 /// The same of an object of several lines, which are loaded at once: taking the lock would make the others wait.
@@ -196,18 +196,19 @@ pub(crate) fn write_value<'t, T: Persist<H>, H: Brand>(
     (lock, home): (u64, u64),
     array: u16,
 ) -> Result<Write<'t, T>> {
-    write_in(tx, lock, home, array, None)
+    write_in::<T, H, false>(tx, lock, home, array)
 }
 
+/// A value of type `number`: an object, or an element of an array block of that type.
 #[inline]
-fn write_in<'t, T: Persist<H>, H: Brand>(
+fn write_in<'t, T: Persist<H>, H: Brand, const IS_OBJECT: bool>(
     tx: RawTx<'t>,
     lock: u64,
     home: u64,
     number: u16,
-    tag: Option<u16>,
 ) -> Result<Write<'t, T>> {
     let kind = if needs_drop::<T>() { number } else { 0 };
+    let tag = IS_OBJECT.then_some(number);
     let private: Private<'t> = tx.change_of(lock, home, words_of::<T>(), kind, tag)?;
     is_value::<T, H>(tx, home, private.data)?;
     Write::exclusive(private).ok_or_else(|| tx.doom(Error::Borrowed))

@@ -45,12 +45,12 @@ fn add_pointers(entry: &TypeEntry, words: &[u64], sign: i64, into: &mut Balances
 /// The balance of what a private copy changes.
 fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
     // What the file has of something new is no value.
-    let old = match shadow.is_new {
+    let old = match shadow.is_new() {
         true => &[][..],
         false => core.memory.held(shadow.home, shadow.words as usize)?,
     };
     let new = super::commit::private_words(shadow.data, shadow.words as usize);
-    if shadow.kind == HEADER_KIND {
+    if shadow.kind() == HEADER_KIND {
         let (old, new) = (Meta(old.first().copied().unwrap_or(0)), Meta(new[0]));
         let at = shadow.home - 8;
         for (is_weak, old, new) in [(false, old.strong(), new.strong()), (true, old.weak(), new.weak())] {
@@ -60,7 +60,7 @@ fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
         }
         return Ok(());
     }
-    let Some(entry) = entry(core, shadow.kind) else { return Ok(()) };
+    let Some(entry) = entry(core, shadow.kind()) else { return Ok(()) };
     for pointer in &entry.pointers {
         let at = pointer.word as usize;
         let (old, new) = (old.get(at).copied().unwrap_or(0), new.get(at).copied().unwrap_or(0));
@@ -84,9 +84,9 @@ pub(super) fn forgotten(
     into: &mut Balances,
     is_moved: bool,
 ) {
-    let Some(entry) = types.get(usize::from(shadow.kind).wrapping_sub(1)) else { return };
+    let Some(entry) = types.get(usize::from(shadow.kind()).wrapping_sub(1)) else { return };
     let words = shadow.words as usize;
-    if !shadow.is_new
+    if !shadow.is_new()
         && let Ok(old) = memory.held(shadow.home, words)
     {
         add_pointers(entry, old, 1, into);
@@ -96,50 +96,39 @@ pub(super) fn forgotten(
     }
 }
 
-impl RawTx<'_> {
-    /// Computes the balances that are not 0.
-    fn balances(self, state: &mut State) -> Result<Balances> {
-        let mut found = std::mem::take(&mut state.balances);
-        found.clear();
-        for shadow in state.shadows.iter().filter(|shadow| shadow.kind != 0 && shadow.words != 0) {
-            add_shadow(self.core(), shadow, &mut found)?;
-        }
-        found.extend_from_slice(&state.moved);
-        if found.is_empty() {
-            return Ok(found);
-        }
-        found.sort_unstable();
-        let mut kept = 0;
-        for index in 0..found.len() {
-            let (key, balance) = found[index];
-            match kept {
-                0 => kept = 1,
-                _ if found[kept - 1].0 == key => {
-                    found[kept - 1].1 += balance;
-                    continue;
-                }
-                _ => kept += 1,
-            }
-            found[kept - 1] = (key, balance);
-        }
-        found.truncate(kept);
-        Ok(found)
+/// Computes the balances that there are.
+fn balances<'s>(core: &Core, state: &'s mut State) -> Result<&'s Balances> {
+    let State { shadows, moved, balances: found, .. } = state;
+    found.clear();
+    for shadow in shadows.iter().filter(|shadow| shadow.kind() != 0 && shadow.words != 0) {
+        add_shadow(core, shadow, found)?;
     }
+    found.extend_from_slice(moved);
+    found.sort_unstable();
+    found.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        kept.1 += if is_same { next.1 } else { 0 };
+        is_same
+    });
+    Ok(found)
+}
 
+impl RawTx<'_> {
     /// Before a commit: refuses pointers that are not this transaction's.
     #[inline]
     pub(super) fn audit(self, state: &mut State) -> Result<()> {
-        let found = self.balances(state)?;
-        let audited = self.judge(&found);
-        state.balances = found;
-        audited.map_err(|error| state.doom(error))
+        // Nothing is stored that need not be: a commit's fence waits for it.
+        match state.moved.is_empty() && state.shadows.iter().all(|shadow| shadow.kind() == 0) {
+            true => Ok(()),
+            false => self.audit_pointers(state),
+        }
     }
 
-    fn judge(self, found: &Balances) -> Result<()> {
-        for &(key, balance) in found {
-            if balance < 0 {
-                return Err(Error::Stray { offset: key >> 1 });
-            }
+    #[inline(never)]
+    fn audit_pointers(self, state: &mut State) -> Result<()> {
+        let found = balances(self.core(), state)?;
+        if let Some(&(key, _)) = found.iter().find(|&&(_, balance)| balance < 0) {
+            return Err(state.doom(Error::Stray { offset: key >> 1 }));
         }
         self.remember(found);
         Ok(())
@@ -151,10 +140,10 @@ impl RawTx<'_> {
     }
 
     /// Before everything is undone: remembers the pointers that outlive it.
+    #[inline(never)]
     pub(super) fn audit_undone(self, state: &mut State) {
-        if let Ok(found) = self.balances(state) {
-            self.remember(&found);
-            state.balances = found;
+        if let Ok(found) = balances(self.core(), state) {
+            self.remember(found);
         }
     }
 
@@ -196,17 +185,16 @@ impl RawTx<'_> {
             let Some(shadow) = state.shadows.iter().find(copy) else { return Ok(()) };
             let index = (place.addr() - shadow.data.addr()) / 8;
             let old = core.memory.held(shadow.home, shadow.words as usize)?;
-            if !shadow.is_new && old[index] == word.get() {
+            if !shadow.is_new() && old[index] == word.get() {
                 return Ok(());
             }
             0
         } else {
             1
         };
-        let found = self.balances(state)?;
+        let found = balances(core, state)?;
         let balance =
             found.iter().find(|&&(of, _)| of == key(at, is_weak)).map_or(0, |&(_, balance)| balance);
-        state.balances = found;
         match balance >= least {
             true => Ok(()),
             false => Err(state.doom(Error::Stray { offset: at })),

@@ -70,6 +70,7 @@ impl<'t> RawTx<'t> {
 
     /// Writes in place into a large block that this transaction has taken: whole lines behind the first.
     pub fn fill_large(self, at: u64, words: &[u64]) -> Result<()> {
+        self.core().memory.save(at, words.len() as u64 * 8);
         self.core().memory.stream(at, words)?;
         self.context.state().streamed.push((at, words.len() as u64 * 8));
         Ok(())
@@ -187,6 +188,7 @@ impl<'t> RawTx<'t> {
                 if is_logged && memory.load_words(at, ZERO_WORDS)? == zeros {
                     continue;
                 }
+                memory.save(at, ZERO_WORDS as u64 * 8);
                 memory.stream(at, &zeros)?;
                 if is_logged {
                     state.streamed.push((at, ZERO_WORDS as u64 * 8));

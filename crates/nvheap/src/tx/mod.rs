@@ -21,16 +21,18 @@ mod lease;
 mod own;
 mod record;
 mod state;
+mod way;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
 pub(crate) use header::{Header, Meta, STRONG_MAX, WEAK_MAX};
-pub(crate) use lease::{Lease, end_lease, lease, with_current};
+pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, lease, with_current};
 use own::Lent;
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};
+pub(crate) use way::Way;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -103,10 +105,10 @@ impl<'t> RawTx<'t> {
     }
 
     /// The same, and whether the lock has been taken just now.
-    #[inline]
+    #[inline(always)]
     fn lock_word(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
         let now = lock::load(word);
-        if now.is_free() {
+        if now.is_free() && state.snapshot.is_none() {
             let index = state.held.len();
             if lock::take(word, now, Word::held(self.core().base, self.context.slot, index)).is_ok() {
                 state.hold(word, now);
@@ -121,6 +123,10 @@ impl<'t> RawTx<'t> {
     #[inline(never)]
     fn lock_slowly(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
         let (core, slot) = (self.core(), self.context.slot);
+        if state.snapshot.is_some() {
+            // Changes are made to what is there now.
+            return Err(state.doom(Error::Conflict));
+        }
         let mut spins = 0;
         loop {
             let now = lock::load(word);
@@ -244,6 +250,10 @@ impl<'t> RawTx<'t> {
     ) -> Result<Option<Private<'t>>> {
         let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
+        if state.snapshot.is_some() {
+            // SAFETY: passed on.
+            return unsafe { self.read_snapshot(&mut state, (lock_at, tag), home, words, into) };
+        }
         let before = lock::load(word);
         if before.is_free() {
             // SAFETY: passed on.
@@ -260,6 +270,37 @@ impl<'t> RawTx<'t> {
         drop(state);
         // SAFETY: passed on.
         unsafe { self.read_slowly((lock_at, word), home, words, into, tag) }
+    }
+
+    /// Copies the words as they were when the snapshot began.
+    ///
+    /// # Safety
+    /// As of [`RawTx::read`].
+    #[inline(never)]
+    unsafe fn read_snapshot(
+        self,
+        state: &mut State,
+        (lock_at, tag): (u64, Option<u16>),
+        home: u64,
+        words: usize,
+        into: *mut u64,
+    ) -> Result<Option<Private<'t>>> {
+        let (memory, snapshot) = (&self.core().memory, state.snapshot.as_ref().expect("found by the caller"));
+        if let Some(tag) = tag {
+            let mut meta = [0];
+            memory.copy_words(lock_at + 8, &mut meta)?;
+            snapshot.restore(lock_at + 8, &mut meta);
+            if Meta(meta[0]).tag() != tag {
+                // A handle may lead to an object that is newer.
+                return Err(state.doom(Error::Conflict));
+            }
+        }
+        // SAFETY: passed on: the words are initialised by the first, and nobody else has them.
+        unsafe {
+            memory.load(home, into, words)?;
+            snapshot.restore(home, std::slice::from_raw_parts_mut(into, words));
+        }
+        Ok(None)
     }
 
     /// The same into a copy of its own, which is lent until its cell says 0; or the private copy.
@@ -470,6 +511,9 @@ impl<'t> RawTx<'t> {
     #[cold]
     pub fn distrust(self, error: Error) -> Error {
         let mut state = self.context.state();
+        if state.snapshot.is_some() {
+            return state.doom(Error::Conflict);
+        }
         match self.validate(&mut state) {
             Ok(()) => state.doom(error),
             Err(conflict) => conflict,

@@ -4,13 +4,16 @@ use crate::arena::Arena;
 use crate::core::Core;
 use crate::error::Error;
 use crate::lock::{self, OWNERS, Word};
+use crate::snapshot::Snapshot;
 use crate::space::{Active, CLASSES};
 use crate::sync::AtomicU64;
 use crate::tx::audit::{self, Balances};
 use crate::tx::own::{Lent, Own};
 use crate::tx::record::Record;
+use crate::tx::way::Way;
 use std::cell::{Cell, RefCell};
 use std::ptr;
+use std::sync::Arc;
 
 const NONE: u32 = u32::MAX;
 /// The private copy of a header. No heap has so many types.
@@ -64,10 +67,24 @@ pub(super) struct Shadow {
     pub data: *mut u64,
     pub words: u32,
     next: u32,
+    /// The kind, and whether it is new: one store.
+    what: u32,
+}
+
+impl Shadow {
+    const NEW: u32 = 1 << 16;
+
     /// The number of the type whose value it is, if that has pointers; or that it is a header.
-    pub kind: u16,
-    /// Everything is logged, whatever the file holds: it is new.
-    pub is_new: bool,
+    #[inline(always)]
+    pub fn kind(&self) -> u16 {
+        self.what as u16
+    }
+
+    /// Everything is logged, whatever the file holds.
+    #[inline(always)]
+    pub fn is_new(&self) -> bool {
+        self.what & Self::NEW != 0
+    }
 }
 
 #[derive(Debug)]
@@ -95,6 +112,9 @@ pub(super) struct State {
     pub moved: Balances,
     pub balances: Balances,
     pub doomed: Option<Error>,
+    /// What it reads from, if not from what is there now.
+    pub snapshot: Option<Arc<Snapshot>>,
+    pub reads_lost: Option<usize>,
     pub record: Record,
     pub arena: Arena,
     /// The clocks of other threads' commits that this one knows to be over.
@@ -134,7 +154,7 @@ impl State {
     }
 
     /// Room for a private copy.
-    #[inline]
+    #[inline(always)]
     pub fn add_shadow(
         &mut self,
         index: usize,
@@ -148,8 +168,9 @@ impl State {
             *start = 0;
             start.add(1)
         };
+        let what = u32::from(kind) | if is_new { Shadow::NEW } else { 0 };
         let next = std::mem::replace(&mut self.held[index].first, self.shadows.len() as u32);
-        self.shadows.push(Shadow { home, data, words: words as u32, next, kind, is_new });
+        self.shadows.push(Shadow { home, data, words: words as u32, next, what });
         data
     }
 
@@ -208,7 +229,6 @@ impl State {
             clear(&mut self.streamed);
             clear(&mut self.dead);
             clear(&mut self.moved);
-            clear(&mut self.balances);
         }
         if self.doomed.is_some() {
             self.doomed = None;
@@ -246,6 +266,8 @@ pub(crate) struct Context {
     pub depth: Cell<u32>,
     /// Whether the list of objects to be destroyed may have some.
     pub has_dead: Cell<bool>,
+    /// What the next try of the transaction reads.
+    pub way: Cell<Way>,
     /// Objects whose last handle this thread has dropped, to be looked at.
     pub dropped: RefCell<Vec<u64>>,
     state: Own<State>,
@@ -269,13 +291,23 @@ impl Context {
             moved: Vec::new(),
             balances: Vec::new(),
             doomed: None,
+            snapshot: None,
+            reads_lost: None,
             record: Record::default(),
             arena: Arena::default(),
             seen: [0; OWNERS],
             active: (0..CLASSES).map(|_| Active::default()).collect(),
         };
         let (dropped, state) = (RefCell::default(), Own::new(state));
-        Context { core, slot, depth: Cell::new(0), has_dead: Cell::new(true), dropped, state }
+        Context {
+            core,
+            slot,
+            depth: Cell::new(0),
+            has_dead: Cell::new(true),
+            way: Cell::new(Way::Current),
+            dropped,
+            state,
+        }
     }
 
     /// What the thread keeps for its transaction, for one function at a time.
@@ -296,6 +328,12 @@ impl Context {
                     core.space.put_back(&core.memory, &core.layout, class, page, active.free.len() as u64);
             }
         }
+    }
+
+    /// Whether more is to be done when the transaction has committed.
+    #[inline(always)]
+    pub fn has_more(&self) -> bool {
+        self.has_dead.get() || self.way.get() != Way::Current
     }
 
     /// Why the transaction cannot commit, if so.
