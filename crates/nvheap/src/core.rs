@@ -156,14 +156,14 @@ impl Core {
                 tries += 1;
             }
         }
-        let snapshot = self.memory.begin_snapshot();
+        let snapshot = self.memory.snapshots.begin(self.memory.bytes());
         self.is_held_up.store(false, Ordering::Release);
         Ok(Some(snapshot))
     }
 
     /// Ends it, when no commit saves anything any more.
     pub fn end_snapshot(&self, snapshot: Arc<Snapshot>) {
-        self.memory.end_snapshot();
+        self.memory.snapshots.end();
         barrier::heavy();
         for slot in &self.slots {
             let (runs, mut tries) = (slot.runs.load(Ordering::Acquire), 0);
@@ -172,7 +172,7 @@ impl Core {
                 tries += 1;
             }
         }
-        self.memory.free_snapshot(snapshot);
+        self.memory.snapshots.free(snapshot);
         self.has_snapshot.store(false, Ordering::Release);
     }
 

@@ -5,20 +5,18 @@
 
 use crate::error::{Error, Result};
 use crate::layout::LINE;
-use crate::mutex::locked;
 use crate::place::Place;
 use crate::region::Region;
 use crate::simulated::Simulated;
-use crate::snapshot::Snapshot;
-use crate::sync::{AtomicU64, Mutex};
+use crate::snapshot::Snapshots;
+use crate::sync::AtomicU64;
 #[cfg(not(test))]
 use nvlab_os::stores::copy_racing;
 use nvlab_os::{Flush, Mapping, file, stores};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What makes the stores of a heap durable.
 #[derive(Clone, Debug, Default)]
@@ -73,11 +71,7 @@ pub(crate) struct Memory {
     bytes: AtomicU64,
     /// Objects lie from here on.
     data: u64,
-    /// The snapshot that is under way, if any: what commits look at, and what keeps it for others.
-    snapshot: AtomicPtr<Snapshot>,
-    kept: Mutex<Option<Arc<Snapshot>>>,
-    /// One that has ended.
-    spare: Mutex<Option<Snapshot>>,
+    pub snapshots: Snapshots,
 }
 
 // SAFETY: what is mapped belongs to the process, not to a thread; it is accessed as `Memory::word` says.
@@ -93,34 +87,7 @@ impl Memory {
         domain: Domain,
         (bytes, data): (AtomicU64, u64),
     ) -> Memory {
-        let (snapshot, kept, spare) = (AtomicPtr::default(), Mutex::default(), Mutex::default());
-        Memory { start, holder, path: path.into(), domain, bytes, data, snapshot, kept, spare }
-    }
-
-    /// Begins a snapshot. No commit is in progress, and there is no other snapshot.
-    pub fn begin_snapshot(&self) -> Arc<Snapshot> {
-        let spare = locked(&self.spare).take().and_then(|spare| spare.again(self.bytes()));
-        let new = Arc::new(spare.unwrap_or_else(|| Snapshot::new(self.bytes())));
-        *locked(&self.kept) = Some(new.clone());
-        self.snapshot.store(Arc::as_ptr(&new).cast_mut(), Ordering::Release);
-        new
-    }
-
-    /// Ends it for commits that begin from now on. It stays until they have all ended.
-    pub fn end_snapshot(&self) {
-        self.snapshot.store(null_mut(), Ordering::SeqCst);
-        locked(&self.kept).take();
-    }
-
-    /// Nobody needs a snapshot that has ended.
-    pub fn free_snapshot(&self, snapshot: Arc<Snapshot>) {
-        *locked(&self.spare) = Arc::try_unwrap(snapshot).ok().filter(Snapshot::is_small);
-    }
-
-    /// Whether there is a snapshot.
-    #[inline(always)]
-    pub fn has_snapshot(&self) -> bool {
-        !self.snapshot.load(Ordering::Acquire).is_null()
+        Memory { start, holder, path: path.into(), domain, bytes, data, snapshots: Snapshots::default() }
     }
 
     fn line(&self, at: u64) -> [u64; 8] {
@@ -130,24 +97,21 @@ impl Memory {
         line
     }
 
-    /// Saves what a commit is about to change.
+    /// Saves what a commit is about to change for the snapshot, if there is one.
     ///
     /// # Safety
     /// The commit is one that the end of a snapshot waits for.
     #[inline]
     pub unsafe fn save_in_commit(&self, at: u64, bytes: u64) {
-        // SAFETY: it stays until the commit has ended.
-        if let Some(snapshot) = unsafe { self.snapshot.load(Ordering::Acquire).as_ref() } {
-            snapshot.save(at..at + bytes, |line| self.line(line));
-        }
+        // SAFETY: passed on.
+        unsafe { self.snapshots.save_in_commit(at..at + bytes, |line| self.line(line)) }
     }
 
     /// Saves what somebody else is about to change.
     #[inline]
     pub fn save(&self, at: u64, bytes: u64) {
-        if self.has_snapshot() {
-            let kept = locked(&self.kept).clone();
-            kept.into_iter().for_each(|snapshot| snapshot.save(at..at + bytes, |line| self.line(line)));
+        if self.snapshots.is_any() {
+            self.snapshots.save(at..at + bytes, |line| self.line(line));
         }
     }
 

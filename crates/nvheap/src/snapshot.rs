@@ -9,10 +9,12 @@
 //!
 //! A heap has one snapshot at a time. What it has allocated serves the next one, unless it is much.
 
-use crate::sync::{AtomicU64, yield_now};
+use crate::mutex::locked;
+use crate::sync::{AtomicU64, Mutex, yield_now};
 use std::ops::Range;
-use std::sync::OnceLock;
-use std::sync::atomic::{self, Ordering, fence};
+use std::ptr::null_mut;
+use std::sync::atomic::{self, AtomicPtr, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 
 const LINE: u64 = 64;
 const LINE_WORDS: usize = 8;
@@ -162,6 +164,59 @@ impl Snapshot {
                 into[((word - at) / 8) as usize] = saved.load(Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// The snapshot of a heap, if there is one: what commits look at, and what keeps it for others; and one that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots {
+    current: AtomicPtr<Snapshot>,
+    kept: Mutex<Option<Arc<Snapshot>>>,
+    spare: Mutex<Option<Snapshot>>,
+}
+
+impl Snapshots {
+    /// Begins one of a heap of so many bytes. No commit is in progress, and there is no other.
+    pub fn begin(&self, bytes: u64) -> Arc<Snapshot> {
+        let spare = locked(&self.spare).take().and_then(|spare| spare.again(bytes));
+        let new = Arc::new(spare.unwrap_or_else(|| Snapshot::new(bytes)));
+        *locked(&self.kept) = Some(new.clone());
+        self.current.store(Arc::as_ptr(&new).cast_mut(), Ordering::Release);
+        new
+    }
+
+    /// Ends it for commits that begin from now on. It stays until all others have ended.
+    pub fn end(&self) {
+        self.current.store(null_mut(), Ordering::SeqCst);
+        locked(&self.kept).take();
+    }
+
+    /// Nobody needs one that has ended.
+    pub fn free(&self, snapshot: Arc<Snapshot>) {
+        *locked(&self.spare) = Arc::try_unwrap(snapshot).ok().filter(Snapshot::is_small);
+    }
+
+    #[inline(always)]
+    pub fn is_any(&self) -> bool {
+        !self.current.load(Ordering::Acquire).is_null()
+    }
+
+    /// Saves what a commit is about to change.
+    ///
+    /// # Safety
+    /// The commit is one that the end of the snapshot waits for.
+    pub unsafe fn save_in_commit(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
+        // SAFETY: it stays until the commit has ended.
+        if let Some(snapshot) = unsafe { self.current.load(Ordering::Acquire).as_ref() } {
+            snapshot.save(range, read);
+        }
+    }
+
+    /// Saves what somebody else is about to change.
+    #[cold]
+    pub fn save(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
+        let kept = locked(&self.kept).clone();
+        kept.into_iter().for_each(|snapshot| snapshot.save(range.clone(), &read));
     }
 }
 

@@ -8,7 +8,8 @@
 //! | [`Handle`] | the program | as long as the program runs |
 //!
 //! A pointer in the heap is 8 bytes: the offset in the file in 48 bits, and the type. It can be made, changed and dropped
-//! only inside a transaction, and cannot leave it: it is not `Send`, and what a transaction borrows and returns must be.
+//! only inside a transaction, and cannot leave it: it is not `Send`, and what a transaction borrows and returns must be. One that
+//! is kept in a variable of the thread all the same is found out ([`crate::Error::Stray`]).
 //! Dropping one gives its reference back as part of the transaction.
 
 mod guard;

@@ -22,24 +22,6 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// What the transaction reads, as long as it changes nothing, is of this moment, whatever others commit meanwhile; nothing if
-    /// somebody else has a snapshot.
-    #[cold]
-    pub fn begin_snapshot(self) -> Result<()> {
-        let snapshot = self.core().take_snapshot()?;
-        if snapshot.is_some() {
-            // Nobody need wait for what it reads.
-            self.core().slots[self.context.slot].end_run();
-        }
-        self.context.state().snapshot = snapshot;
-        Ok(())
-    }
-
-    /// Reads of the last try, if it was given up before it changed anything and had no snapshot.
-    pub fn reads_lost(self) -> Option<usize> {
-        self.context.state().reads_lost
-    }
-
     #[inline]
     fn end(self, state: &mut State) {
         if let Some(snapshot) = state.snapshot.take() {
@@ -210,7 +192,7 @@ impl<'t> RawTx<'t> {
     #[inline(always)]
     fn apply(self, state: &State) -> Result<()> {
         let memory = &self.core().memory;
-        if memory.has_snapshot() {
+        if memory.snapshots.is_any() {
             self.save_homes(state);
         }
         state.record.apply(memory)

@@ -20,6 +20,7 @@ mod header;
 mod lease;
 mod own;
 mod record;
+mod snapshot;
 mod state;
 mod way;
 
@@ -250,12 +251,8 @@ impl<'t> RawTx<'t> {
     ) -> Result<Option<Private<'t>>> {
         let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
-        if state.snapshot.is_some() {
-            // SAFETY: passed on.
-            return unsafe { self.read_snapshot(&mut state, (lock_at, tag), home, words, into) };
-        }
         let before = lock::load(word);
-        if before.is_free() {
+        if before.is_free() && state.snapshot.is_none() {
             // SAFETY: passed on.
             let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
             if lock::load(word) == before {
@@ -270,37 +267,6 @@ impl<'t> RawTx<'t> {
         drop(state);
         // SAFETY: passed on.
         unsafe { self.read_slowly((lock_at, word), home, words, into, tag) }
-    }
-
-    /// Copies the words as they were when the snapshot began.
-    ///
-    /// # Safety
-    /// As of [`RawTx::read`].
-    #[inline(never)]
-    unsafe fn read_snapshot(
-        self,
-        state: &mut State,
-        (lock_at, tag): (u64, Option<u16>),
-        home: u64,
-        words: usize,
-        into: *mut u64,
-    ) -> Result<Option<Private<'t>>> {
-        let (memory, snapshot) = (&self.core().memory, state.snapshot.as_ref().expect("found by the caller"));
-        if let Some(tag) = tag {
-            let mut meta = [0];
-            memory.copy_words(lock_at + 8, &mut meta)?;
-            snapshot.restore(lock_at + 8, &mut meta);
-            if Meta(meta[0]).tag() != tag {
-                // A handle may lead to an object that is newer.
-                return Err(state.doom(Error::Conflict));
-            }
-        }
-        // SAFETY: passed on: the words are initialised by the first, and nobody else has them.
-        unsafe {
-            memory.load(home, into, words)?;
-            snapshot.restore(home, std::slice::from_raw_parts_mut(into, words));
-        }
-        Ok(None)
     }
 
     /// The same into a copy of its own, which is lent until its cell says 0; or the private copy.
@@ -328,17 +294,6 @@ impl<'t> RawTx<'t> {
                 let Some(private) = other? else { unreachable!("a copy is handled above") };
                 Ok((private, false))
             }
-        }
-    }
-
-    /// A copy of a value that the file holds; it stays until the transaction ends.
-    #[cold]
-    pub fn keep_copy<T>(self, value: &T) -> &'t T {
-        let place = self.context.state().arena.take(size_of::<T>().div_ceil(8)).cast::<T>();
-        // SAFETY: the arena has room for the value, aligned, until the transaction ends; nobody drops or changes the copy.
-        unsafe {
-            std::ptr::copy_nonoverlapping(value, place, 1);
-            &*place
         }
     }
 
@@ -384,6 +339,10 @@ impl<'t> RawTx<'t> {
         into: *mut u64,
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
+        if self.context.state().snapshot.is_some() {
+            // SAFETY: passed on.
+            return unsafe { self.read_snapshot((lock_at, tag), home, words, into) };
+        }
         let (base, slot) = (self.core().base, self.context.slot);
         let check = |found| match found == tag {
             true => Ok(()),

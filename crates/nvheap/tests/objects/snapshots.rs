@@ -1,5 +1,7 @@
 //! Long reads and copies of a heap that others change meanwhile, and two heaps of one brand.
 
+#![allow(clippy::unit_arg)] // Closures that do something and end in `Ok`.
+
 use nvlab_nvheap::{
     Brand, Error, Heap, Inspection, Options, PBTreeMap, PBox, PHashMap, PList, PString, PVec, Persist,
     Result, Tx,

@@ -1,0 +1,66 @@
+//! Transactions that read what was there at a moment, and copies of what was read.
+
+use super::{Meta, Private, RawTx};
+use crate::error::{Error, Result};
+
+impl<'t> RawTx<'t> {
+    /// What the transaction reads, as long as it changes nothing, is of this moment, whatever others commit meanwhile; nothing if
+    /// somebody else has a snapshot.
+    #[cold]
+    pub fn begin_snapshot(self) -> Result<()> {
+        let snapshot = self.core().take_snapshot()?;
+        if snapshot.is_some() {
+            // Nobody need wait for what it reads.
+            self.core().slots[self.context.slot].end_run();
+        }
+        self.context.state().snapshot = snapshot;
+        Ok(())
+    }
+
+    /// Reads of the last try, if it was given up before it changed anything and had no snapshot.
+    pub fn reads_lost(self) -> Option<usize> {
+        self.context.state().reads_lost
+    }
+
+    /// Copies the words as they were when the snapshot began.
+    ///
+    /// # Safety
+    /// As of [`RawTx::read`].
+    #[inline(never)]
+    pub(super) unsafe fn read_snapshot(
+        self,
+        (lock_at, tag): (u64, Option<u16>),
+        home: u64,
+        words: usize,
+        into: *mut u64,
+    ) -> Result<Option<Private<'t>>> {
+        let mut state = self.context.state();
+        let (memory, snapshot) = (&self.core().memory, state.snapshot.as_ref().expect("found by the caller"));
+        if let Some(tag) = tag {
+            let mut meta = [0];
+            memory.copy_words(lock_at + 8, &mut meta)?;
+            snapshot.restore(lock_at + 8, &mut meta);
+            if Meta(meta[0]).tag() != tag {
+                // A handle may lead to an object that is newer.
+                return Err(state.doom(Error::Conflict));
+            }
+        }
+        // SAFETY: passed on: the words are initialised by the first, and nobody else has them.
+        unsafe {
+            memory.load(home, into, words)?;
+            snapshot.restore(home, std::slice::from_raw_parts_mut(into, words));
+        }
+        Ok(None)
+    }
+
+    /// A copy of a value that the file holds; it stays until the transaction ends.
+    #[cold]
+    pub fn keep_copy<T>(self, value: &T) -> &'t T {
+        let place = self.context.state().arena.take(size_of::<T>().div_ceil(8)).cast::<T>();
+        // SAFETY: the arena has room for the value, aligned, until the transaction ends; nobody drops or changes the copy.
+        unsafe {
+            std::ptr::copy_nonoverlapping(value, place, 1);
+            &*place
+        }
+    }
+}
