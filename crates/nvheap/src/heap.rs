@@ -14,8 +14,7 @@ use crate::reap::{Entered, destroy_dropped, destroy_rest, reap};
 use crate::recover;
 use crate::space::Space;
 use crate::sync::{AtomicBool, AtomicU64, Mutex};
-use crate::tx::{Lease, List, RawTx, Tx, Way, end_lease, lease};
-use crate::wait::back_off;
+use crate::tx::{Lease, List, RawTx, Tx, end_lease, lease};
 use nvlab_os::{afresh_mut, barrier, file};
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -396,9 +395,6 @@ pub(crate) fn run<H: Brand, R>(
         body = afresh_mut(body);
         let tx = lease.tx();
         let entered = Entered::new(tx)?;
-        if tx.context.way.get() == Way::Snapshot {
-            tx.begin_snapshot()?;
-        }
         let result = body(&Tx::new(tx));
         if !entered.is_outermost() {
             return result.map_err(|error| tx.doom(error));
@@ -407,7 +403,7 @@ pub(crate) fn run<H: Brand, R>(
             Ok(result) => {
                 entered.leave();
                 match tx.commit() {
-                    Ok(()) if !tx.context.has_more() => return Ok(result),
+                    Ok(()) if !tx.context.has_dead.get() => return Ok(result),
                     Ok(()) => return destroy_rest(lease).map(|()| result),
                     Err(error) => *error,
                 }
@@ -421,12 +417,9 @@ pub(crate) fn run<H: Brand, R>(
         match error {
             Error::Conflict => {
                 tries += 1;
-                let way = tx.context.way.get().next(tries, tx.reads_lost());
-                tx.context.way.set(way);
-                back_off(if way == Way::Snapshot { 0 } else { tries });
+                tx.prepare_try(tries)?;
             }
             error => {
-                tx.context.way.set(Way::Current);
                 destroy_dropped(lease);
                 return Err(error);
             }

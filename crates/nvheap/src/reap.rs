@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::mutex::locked;
-use crate::tx::{Lease, List, RawTx, Way, any_lease, is_elsewhere};
+use crate::tx::{Lease, List, RawTx, any_lease, is_elsewhere};
 use crate::wait::back_off;
 use std::sync::Arc;
 
@@ -86,7 +86,6 @@ pub(crate) fn reap(lease: Lease<'_>, log: usize, list: List) -> Result<()> {
 /// After a transaction of this thread: destroys what it left to be destroyed.
 pub(crate) fn destroy_rest(lease: Lease<'_>) -> Result<()> {
     let (tx, mut is_done) = (lease.tx(), false);
-    tx.context.way.set(Way::Current);
     while !is_done {
         destroy_dropped(lease);
         reap(lease, tx.context.slot, List::Dead)?;

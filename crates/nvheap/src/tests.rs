@@ -17,7 +17,7 @@
 
 #![allow(clippy::unit_arg)] // Closures that store and end in `Ok`.
 
-use crate::tx::{Way, lease};
+use crate::tx::lease;
 use crate::{Brand, Error, Handle, Heap, Options, PVec, Persist, Persistence, Result, Strong, Tx, Weak};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, yield_now};
@@ -222,7 +222,7 @@ fn a_snapshot_is_of_one_moment() {
             scope.spawn(|| {
                 for _ in 0..2 {
                     let least = acknowledged.load(Ordering::Relaxed);
-                    lease(&heap.core).unwrap().tx().context.way.set(Way::Snapshot);
+                    lease(&heap.core).unwrap().tx().begin_snapshot().unwrap();
                     let pair = |tx: &Borrowed<'_>| Ok((number(tx, &root, 1)?, number(tx, &root, 0)?));
                     let (one, other) = heap.transaction(|tx| pair(tx)).unwrap();
                     assert!(one == other && one >= least, "{one} and {other} after {least}");

@@ -25,6 +25,7 @@ impl<'t> RawTx<'t> {
     #[inline]
     fn end(self, state: &mut State) {
         if let Some(snapshot) = state.snapshot.take() {
+            self.context.is_past.set(false);
             self.core().end_snapshot(snapshot);
         }
         state.clear();

@@ -33,7 +33,6 @@ pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, lease, with_cu
 use own::Lent;
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};
-pub(crate) use way::Way;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -109,7 +108,7 @@ impl<'t> RawTx<'t> {
     #[inline(always)]
     fn lock_word(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
         let now = lock::load(word);
-        if now.is_free() && state.snapshot.is_none() {
+        if now.is_free() && !self.context.is_past.get() {
             let index = state.held.len();
             if lock::take(word, now, Word::held(self.core().base, self.context.slot, index)).is_ok() {
                 state.hold(word, now);
@@ -252,7 +251,7 @@ impl<'t> RawTx<'t> {
         let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
         let before = lock::load(word);
-        if before.is_free() && state.snapshot.is_none() {
+        if before.is_free() && !self.context.is_past.get() {
             // SAFETY: passed on.
             let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
             if lock::load(word) == before {

@@ -1,25 +1,35 @@
 //! Transactions that read what was there at a moment, and copies of what was read.
 
+use super::way::Way;
 use super::{Meta, Private, RawTx};
 use crate::error::{Error, Result};
+use crate::wait::back_off;
+use std::sync::atomic::Ordering;
 
 impl<'t> RawTx<'t> {
-    /// What the transaction reads, as long as it changes nothing, is of this moment, whatever others commit meanwhile; nothing if
-    /// somebody else has a snapshot.
+    /// Before a transaction that others were in the way of is tried again, after so many tries: waits, or has it read from a
+    /// snapshot. Nothing of this is where a transaction begins: what is stored there waits for the fence of the one before.
     #[cold]
-    pub fn begin_snapshot(self) -> Result<()> {
-        let snapshot = self.core().take_snapshot()?;
-        if snapshot.is_some() {
-            // Nobody need wait for what it reads.
-            self.core().slots[self.context.slot].end_run();
+    pub fn prepare_try(self, tries: u32) -> Result<()> {
+        let last = if tries == 1 { Way::Current } else { self.context.way.get() };
+        let way = last.next(tries, self.context.state().reads_lost);
+        self.context.way.set(way);
+        if way == Way::Snapshot {
+            self.begin_snapshot()?;
         }
-        self.context.state().snapshot = snapshot;
+        if !self.context.is_past.get() {
+            back_off(tries);
+        }
         Ok(())
     }
 
-    /// Reads of the last try, if it was given up before it changed anything and had no snapshot.
-    pub fn reads_lost(self) -> Option<usize> {
-        self.context.state().reads_lost
+    /// What the next transaction reads, as long as it changes nothing, is of this moment, whatever others commit meanwhile; nothing
+    /// if somebody else has a snapshot.
+    pub fn begin_snapshot(self) -> Result<()> {
+        let snapshot = self.core().take_snapshot()?;
+        self.context.is_past.set(snapshot.is_some());
+        self.context.state().snapshot = snapshot;
+        Ok(())
     }
 
     /// Copies the words as they were when the snapshot began.
@@ -34,6 +44,11 @@ impl<'t> RawTx<'t> {
         words: usize,
         into: *mut u64,
     ) -> Result<Option<Private<'t>>> {
+        let slot = &self.core().slots[self.context.slot];
+        if slot.runs.load(Ordering::Relaxed) & 1 == 1 {
+            // Nobody need wait for what it reads.
+            slot.end_run();
+        }
         let mut state = self.context.state();
         let (memory, snapshot) = (&self.core().memory, state.snapshot.as_ref().expect("found by the caller"));
         if let Some(tag) = tag {

@@ -266,8 +266,10 @@ pub(crate) struct Context {
     pub depth: Cell<u32>,
     /// Whether the list of objects to be destroyed may have some.
     pub has_dead: Cell<bool>,
+    /// Whether it reads from a snapshot.
+    pub is_past: Cell<bool>,
     /// What the next try of the transaction reads.
-    pub way: Cell<Way>,
+    pub(super) way: Cell<Way>,
     /// Objects whose last handle this thread has dropped, to be looked at.
     pub dropped: RefCell<Vec<u64>>,
     state: Own<State>,
@@ -304,6 +306,7 @@ impl Context {
             slot,
             depth: Cell::new(0),
             has_dead: Cell::new(true),
+            is_past: Cell::new(false),
             way: Cell::new(Way::Current),
             dropped,
             state,
@@ -328,12 +331,6 @@ impl Context {
                     core.space.put_back(&core.memory, &core.layout, class, page, active.free.len() as u64);
             }
         }
-    }
-
-    /// Whether more is to be done when the transaction has committed.
-    #[inline(always)]
-    pub fn has_more(&self) -> bool {
-        self.has_dead.get() || self.way.get() != Way::Current
     }
 
     /// Why the transaction cannot commit, if so.

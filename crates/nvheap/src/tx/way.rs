@@ -2,7 +2,7 @@
 
 /// What a try of a transaction reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(super) enum Way {
     /// What is there, of which nobody may change anything meanwhile.
     Current,
     /// What was there when the try began.
