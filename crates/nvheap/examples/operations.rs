@@ -6,6 +6,7 @@
 //! Under `valgrind --tool=callgrind`, the difference between runs of 100000 and 200000 operations of one workload is 110000 of
 //! them, a tenth of which are the warm-up.
 
+use nvlab_nvheap::collections::Entry;
 use nvlab_nvheap::{Brand, Handle, Heap, Options, PBTreeMap, PHashMap, PVec, Persist, Tx};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -46,7 +47,7 @@ struct Row {
 
 #[derive(Persist, Clone, Copy)]
 #[repr(C)]
-struct Entry {
+struct Posting {
     account: u32,
     teller: u32,
     branch: u32,
@@ -60,7 +61,7 @@ struct Entry {
 #[repr(C)]
 struct History {
     next: u64,
-    entries: PVec<Entry, Bank>,
+    entries: PVec<Posting, Bank>,
 }
 
 struct Sorted;
@@ -148,7 +149,7 @@ fn transfer(root: &Handle<BankRoot, Bank>, heap: &Heap<Bank>, accounts: u64, thr
             root.branches.write(tx, branch)?.balance += amount;
             root.tellers.write(tx, teller)?.balance += amount;
             root.accounts.write(tx, account)?.balance += amount;
-            *history.entries.write(tx, at)? = Entry {
+            *history.entries.write(tx, at)? = Posting {
                 account: account as u32,
                 teller: teller as u32,
                 branch: branch as u32,
@@ -189,7 +190,7 @@ fn tpc_b(run: &Run<'_>) {
     let accounts = run.elements / 10 * 10;
     let heap = Heap::<Bank>::create(run.folder.join("bank"), options(), |tx| {
         let rows = |count| PVec::from_fn(tx, count, |_| Ok(Row { balance: 0, rest: [0; 11] }));
-        let entry = Entry { account: 0, teller: 0, branch: 0, number: 0, amount: 0 };
+        let entry = Posting { account: 0, teller: 0, branch: 0, number: 0, amount: 0 };
         let history = |_| Ok(History { next: 0, entries: PVec::from_fn(tx, 1 << 16, |_| Ok(entry))? });
         Ok(BankRoot {
             accounts: rows(accounts as usize)?,
@@ -238,6 +239,41 @@ macro_rules! toggles {
 toggles!(b_tree, Sorted, SortedRoot, PBTreeMap, "b-tree");
 toggles!(hash, Hashed, HashedRoot, PHashMap, "hash");
 
+/// Inserts a random key if it is absent and deletes it if it is present, which the map itself says: by two lookups, or by one.
+fn toggle(run: &Run<'_>) {
+    for is_by_entry in [false, true] {
+        let path = run.folder.join(format!("toggle-{is_by_entry}"));
+        let make = |tx: &Tx<'_, Hashed>| Ok(HashedRoot { map: PHashMap::new(tx)? });
+        let heap = Heap::<Hashed>::create(path, options(), make).unwrap();
+        let root = heap.root().unwrap();
+        for key in (0..run.elements).step_by(2) {
+            heap.transaction(|tx| root.read(tx)?.map.insert(tx, key, key).map(drop)).unwrap();
+        }
+        let ns = measure(run.threads, run.operations, |thread, operations| {
+            let mut state = 88_172_645_463_325_252 + thread * 77_777;
+            for _ in 0..operations {
+                let key = draw(&mut state) % run.elements;
+                let toggled = heap.transaction(|tx| {
+                    let root = root.read(tx)?;
+                    if is_by_entry {
+                        return match root.map.entry(tx, key)? {
+                            Entry::Occupied(found) => found.remove().map(drop),
+                            Entry::Vacant(free) => free.insert(key),
+                        };
+                    }
+                    match root.map.remove(tx, &key)? {
+                        Some(_) => Ok(()),
+                        None => root.map.insert(tx, key, key).map(drop),
+                    }
+                });
+                toggled.unwrap();
+            }
+        });
+        let how = if is_by_entry { "its entry" } else { "two lookups" };
+        println!("toggle {ns:.0} CPU-ns by {how}, {} threads", run.threads);
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default: u64| arguments.next().map_or(default, |text| text.parse().unwrap());
@@ -245,8 +281,8 @@ fn main() {
     let folder = tempfile::tempdir_in(arguments.next().unwrap_or("/dev/shm".into())).unwrap();
     let run = Run { elements, operations, threads, folder: folder.path() };
     let asked = arguments.next();
-    let workloads: [(_, fn(&Run<'_>)); 4] =
-        [("sps", sps), ("tpc-b", tpc_b), ("b-tree", b_tree), ("hash", hash)];
+    let workloads: [(_, fn(&Run<'_>)); 5] =
+        [("sps", sps), ("tpc-b", tpc_b), ("b-tree", b_tree), ("hash", hash), ("toggle", toggle)];
     for (name, workload) in workloads {
         if asked.as_ref().is_none_or(|asked| asked.split(',').any(|asked| asked == name)) {
             workload(&run);

@@ -82,6 +82,11 @@ impl Arena {
         };
     }
 
+    /// Whether a word of it is here.
+    pub fn contains(&self, place: *const u64) -> bool {
+        self.chunks.iter().any(|chunk| chunk.as_ptr_range().contains(&place))
+    }
+
     /// Everything is free again; what a large transaction needed is returned to the system.
     #[inline]
     pub fn clear(&mut self) {

@@ -1,13 +1,14 @@
-//! Circles of objects that nothing leads to are destroyed.
+//! Objects that nothing leads to are destroyed: circles, and those to which the program has forgotten its pointers.
 //!
 //! A reference count does not find them: each object has a reference, from another of them. A check finds what the root does not
-//! lead to; then, a few in each transaction, pointers that close circles are dropped, and the ordinary destruction does the
+//! lead to; then, a few in each transaction, references that were forgotten are no longer counted,
+//! and pointers that close circles are dropped, and the ordinary destruction does the
 //! rest. Each transaction leaves counts and pointers in agreement, so a crash in between leaves smaller circles, or objects on
 //! a list of those to be destroyed, and the next collection or opening goes on.
 
 use crate::error::Result;
 use crate::heap::Heap;
-use crate::inspect;
+use crate::inspect::{self, Lost};
 use crate::mutex::locked;
 use crate::persist::Brand;
 use crate::reap::{reap, run_own};
@@ -17,21 +18,26 @@ use crate::tx::{List, lease};
 const CUTS: usize = 64;
 
 impl<H: Brand> Heap<H> {
-    /// Destroys the objects that keep each other alive in circles that neither the root nor a handle leads to, and what only
-    /// these point to; returns how many objects and array blocks that were. It takes as long as a [`Heap::check`], and memory
+    /// Destroys the objects that keep each other alive in circles that neither the root nor a handle leads to, those to which the
+    /// program has forgotten its pointers (`mem::forget`), and what only these point to; returns how many objects and array blocks that were. It takes as long as a [`Heap::check`], and memory
     /// in proportion to the objects. The exclusive borrow keeps transactions out.
     ///
     /// # Errors
     /// The first problem that a check finds: a damaged heap is left as it is.
     pub fn collect_cycles(&mut self) -> Result<u64> {
         let kept: Vec<u64> = locked(&self.core.handles).keys().copied().collect();
-        let (cuts, unreachable) = inspect::cuts(&self.core, self.root_at(), &kept)?;
+        let Lost { cuts, forgotten, blocks } = inspect::lost(&self.core, self.root_at(), &kept)?;
         let lease = lease(&self.core)?;
         let tx = lease.tx();
+        for forgotten in forgotten.chunks(CUTS) {
+            let take = |&(at, strong, weak)| tx.take_forgotten(at, strong, weak);
+            run_own(tx, || forgotten.iter().try_for_each(take))?;
+            reap(lease, tx.context.slot, List::Dead)?;
+        }
         for cuts in cuts.chunks(CUTS) {
             run_own(tx, || cuts.iter().try_for_each(|&cut| tx.cut(cut)))?;
             reap(lease, tx.context.slot, List::Dead)?;
         }
-        Ok(unreachable)
+        Ok(blocks)
     }
 }

@@ -5,6 +5,7 @@ use crate::layout::{HEADERS, Header, Layout};
 use crate::memory::Memory;
 use crate::mutex::locked;
 use crate::persist::TypeEntry;
+use crate::snapshot::Snapshot;
 use crate::space::Space;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, yield_now};
 use crate::wait::back_off;
@@ -12,7 +13,7 @@ use nvlab_os::barrier;
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Clocks that are reserved at a time: a generation uses at least as many.
 pub(crate) const CLOCK_STEP: u64 = 1 << 32;
@@ -57,17 +58,20 @@ pub(crate) struct Core {
     pub limit: AtomicU64,
     /// Where commits write.
     pub epoch: AtomicU64,
+    /// Commits wait with their beginning.
+    pub is_held_up: AtomicBool,
+    /// Somebody has the snapshot.
+    pub has_snapshot: AtomicBool,
     pub slots: Box<[Slot]>,
     pub space: Space,
     pub types: Vec<TypeEntry>,
     pub brand: TypeId,
+    pub brand_name: &'static str,
     /// Set when a write failed.
     pub failed: OnceLock<Error>,
     /// Volatile references: objects that live without persistent ones.
     pub handles: Mutex<HashMap<u64, u64>>,
     pub this: Weak<Core>,
-    /// Dropped with the heap.
-    pub _guard: Box<dyn std::any::Any + Send + Sync>,
 }
 
 /// Writes both copies, one after the other.
@@ -135,6 +139,41 @@ impl Core {
         self.fail(self.write_home(epoch))?;
         header.epoch_done = epoch;
         self.fail(write_header(&self.memory, &header))
+    }
+
+    /// The heap as it is between two commits, until it is ended; nothing if somebody else has one.
+    pub fn take_snapshot(&self) -> Result<Option<Arc<Snapshot>>> {
+        self.check_failed()?;
+        if self.has_snapshot.swap(true, Ordering::AcqRel) {
+            return Ok(None);
+        }
+        self.is_held_up.store(true, Ordering::SeqCst);
+        barrier::heavy();
+        for slot in &self.slots {
+            let mut tries = 0;
+            while slot.committing.load(Ordering::Acquire) != 0 {
+                back_off(tries);
+                tries += 1;
+            }
+        }
+        let snapshot = self.memory.snapshots.begin(self.memory.bytes());
+        self.is_held_up.store(false, Ordering::Release);
+        Ok(Some(snapshot))
+    }
+
+    /// Ends it, when no commit saves anything any more.
+    pub fn end_snapshot(&self, snapshot: Arc<Snapshot>) {
+        self.memory.snapshots.end();
+        barrier::heavy();
+        for slot in &self.slots {
+            let (runs, mut tries) = (slot.runs.load(Ordering::Acquire), 0);
+            while slot.committing.load(Ordering::Acquire) != 0 && slot.runs.load(Ordering::Acquire) == runs {
+                back_off(tries);
+                tries += 1;
+            }
+        }
+        self.memory.snapshots.free(snapshot);
+        self.has_snapshot.store(false, Ordering::Release);
     }
 
     /// Gives a log the hints of free blocks. No transaction is running.

@@ -59,8 +59,8 @@ pub enum Error {
     /// Somebody else has the heap open.
     #[error("{} is in use", _0.display())]
     Busy(PathBuf),
-    /// A heap of this brand is open in this process. Give each heap a brand of its own.
-    #[error("a heap of brand {0} is open already")]
+    /// This thread runs a transaction on another heap of this brand. To use two heaps at once, give each a brand of its own.
+    #[error("a transaction on another heap of brand {0} is running")]
     BrandInUse(&'static str),
     /// It is no heap, or one of another version of the format.
     #[error("{path} is no heap that this program can open: {why}", path = path.display())]
@@ -87,6 +87,13 @@ pub enum Error {
     /// The file cannot keep what is written in the way that was asked for.
     #[error("{0}")]
     NotPersistent(String),
+    /// A pointer that was made or taken out by another transaction, or one of another heap, was stored, followed or dropped.
+    /// Nothing of this transaction has happened.
+    #[error("the pointer to byte {offset} is not one of this transaction's: it was kept beyond its own")]
+    Stray {
+        /// Where it leads, in bytes from the beginning of the file.
+        offset: u64,
+    },
     /// An option out of its limits, or a call out of order.
     #[error("{0}")]
     Invalid(String),

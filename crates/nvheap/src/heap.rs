@@ -13,12 +13,10 @@ use crate::pointer::{Handle, PBox, offset, pack, tag_of};
 use crate::reap::{Entered, destroy_dropped, destroy_rest, reap};
 use crate::recover;
 use crate::space::Space;
-use crate::sync::{AtomicU64, Mutex};
+use crate::sync::{AtomicBool, AtomicU64, Mutex};
 use crate::tx::{Lease, List, RawTx, Tx, end_lease, lease};
-use crate::wait::back_off;
 use nvlab_os::{afresh_mut, barrier, file};
 use std::any::{TypeId, type_name};
-use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -26,10 +24,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError};
-
-/// Brands of the heaps that are open.
-static OPEN: std::sync::Mutex<Option<HashSet<TypeId>>> = std::sync::Mutex::new(None);
+use std::sync::{Arc, OnceLock};
 
 /// How a heap is created or opened.
 #[derive(Clone, Debug)]
@@ -96,28 +91,6 @@ pub struct Heap<H: Brand> {
 impl<H: Brand> fmt::Debug for Heap<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Heap<{}>({})", type_name::<H>(), self.core.memory.path().display())
-    }
-}
-
-/// Frees the brand when the heap is closed.
-#[derive(Debug)]
-pub(crate) struct BrandGuard(TypeId);
-
-impl BrandGuard {
-    pub fn take<H: Brand>() -> Result<BrandGuard> {
-        let id = TypeId::of::<H>();
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        match open.get_or_insert_default().insert(id) {
-            true => Ok(BrandGuard(id)),
-            false => Err(Error::BrandInUse(type_name::<H>())),
-        }
-    }
-}
-
-impl Drop for BrandGuard {
-    fn drop(&mut self) {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get_or_insert_default().remove(&self.0);
     }
 }
 
@@ -201,7 +174,6 @@ impl<H: Brand> Heap<H> {
         if !layout.is_sane() {
             return Err(Error::Invalid(format!("no heap in {} can have {options:?}", path.display())));
         }
-        let brand = BrandGuard::take::<H>()?;
         let bytes_max = layout.bytes(layout.pages_max);
         let mut bytes = bytes_max;
         if !place.is_fixed() {
@@ -213,14 +185,13 @@ impl<H: Brand> Heap<H> {
                 .map_err(Error::io("reserve space in", &path.display()))?;
         }
         let memory = Memory::map(file, path, place, &options.persistence, (bytes, bytes_max), layout.data())?;
-        Self::make(memory, (layout, options.identity), brand, root)
+        Self::make(memory, (layout, options.identity), root)
     }
 
     /// Makes a heap where none is.
     pub(crate) fn make(
         memory: Memory,
         (layout, identity): (Layout, Option<u64>),
-        brand: BrandGuard,
         mut root: impl FnMut(&Tx<'_, H>) -> Result<H::Root>,
     ) -> Result<Self> {
         let shape = Shape::of::<H>();
@@ -248,12 +219,13 @@ impl<H: Brand> Heap<H> {
                 .try_for_each(|range| memory.clear(range))?;
         }
         memory.persist(TYPES.start, &whole_words(&kept(&shape)))?;
-        let mut heap = Self::start(memory, header, shape, brand, 0, 0);
+        let mut heap = Self::start(memory, header, shape, (0, 0))?;
         let made = run(lease(&heap.core)?, &mut |tx| {
             let root = PBox::<H::Root, H>::new(tx, root(tx)?)?;
             let at = root.word().get();
             // It is never dropped: the header points to it.
             std::mem::forget(root);
+            tx.raw.allow(offset(NonZeroU64::new(at).expect("of a pointer")), false, 1);
             Ok(at)
         })?;
         heap.core.checkpoint(heap.core.epoch.load(Ordering::Acquire))?;
@@ -275,7 +247,6 @@ impl<H: Brand> Heap<H> {
     /// Opens the heap in a file, block device or memory window that is open; `path` is for messages.
     pub fn open_in(file: File, path: &Path, options: Options) -> Result<Self> {
         lock(&file, path)?;
-        let brand = BrandGuard::take::<H>()?;
         let place = Place::of(&file, path)?;
         let start = place.read_start(&file, path, TYPES.end)?;
         let (header, shape) = Self::identify(path, &start)?;
@@ -284,7 +255,7 @@ impl<H: Brand> Heap<H> {
         let sizes = (layout.bytes(pages), layout.bytes(layout.pages_max));
         let memory = Memory::map(file, path, place, &options.persistence, sizes, layout.data())?;
         let replayed = recover::replay(&memory, &header)?;
-        Self::resume(memory, header, shape, brand, replayed)
+        Self::resume(memory, header, shape, replayed)
     }
 
     /// The header of the heap whose first bytes are `start`; its types are the program's.
@@ -298,20 +269,14 @@ impl<H: Brand> Heap<H> {
     }
 
     /// Goes on with a heap that has been recovered.
-    pub(crate) fn resume(
-        memory: Memory,
-        mut header: Header,
-        shape: Shape,
-        brand: BrandGuard,
-        replayed: u64,
-    ) -> Result<Self> {
+    pub(crate) fn resume(memory: Memory, mut header: Header, shape: Shape, replayed: u64) -> Result<Self> {
         // From here on no lock is held, and what was replayed is never replayed again.
         let base = header.clock_limit;
         header.clock_limit += CLOCK_STEP;
         header.epoch_done += 2;
         header.opens += 1;
         write_header(&memory, &header)?;
-        let heap = Self::start(memory, header, shape, brand, base, replayed);
+        let heap = Self::start(memory, header, shape, (base, replayed))?;
         heap.core.memory.check_object(heap.root_at(), 8)?;
         for log in 0..heap.core.slots.len() {
             heap.reap(log, List::Dead)?;
@@ -320,15 +285,9 @@ impl<H: Brand> Heap<H> {
         Ok(heap)
     }
 
-    fn start(
-        memory: Memory,
-        header: Header,
-        shape: Shape,
-        brand: BrandGuard,
-        base: u64,
-        replayed: u64,
-    ) -> Self {
+    fn start(memory: Memory, header: Header, mut shape: Shape, (base, replayed): (u64, u64)) -> Result<Self> {
         barrier::register();
+        inspect::find_pointers(&mut shape.types)?;
         let layout = header.layout;
         let core = Arc::new_cyclic(|this| Core {
             // Hints change outside transactions: a log has them only if the heap was closed.
@@ -342,16 +301,18 @@ impl<H: Brand> Heap<H> {
             base,
             limit: AtomicU64::new(header.clock_limit),
             epoch: AtomicU64::new(header.epoch_done + 1),
+            is_held_up: AtomicBool::default(),
+            has_snapshot: AtomicBool::default(),
             slots: (0..layout.logs).map(|_| Slot::new(base)).collect(),
             types: shape.types,
             brand: TypeId::of::<H>(),
+            brand_name: type_name::<H>(),
             failed: OnceLock::new(),
             handles: Mutex::default(),
             this: this.clone(),
-            _guard: Box::new(brand),
             header: Mutex::new(header),
         });
-        Heap { core, root: header.root, replayed, brand: PhantomData }
+        Ok(Heap { core, root: header.root, replayed, brand: PhantomData })
     }
 
     pub(crate) fn root_at(&self) -> u64 {
@@ -360,7 +321,10 @@ impl<H: Brand> Heap<H> {
 
     /// Runs a transaction: what `body` changes happens as a whole or, if it returns an error or panics, not at all.
     ///
-    /// `body` is called again while other threads are in the way. What it takes along and returns is `Send`, so that no
+    /// `body` is called again while other threads are in the way. If it only reads, it is soon given a snapshot, with which nobody
+    /// is: what others overwrite meanwhile is kept in memory for it, at most as much as the heap has. A heap has one snapshot at a
+    /// time, and a transaction that reads much and then changes something has none.
+    /// What it takes along and returns is `Send`, so that no
     /// pointer into the heap leaves it; use [`Handle`]s for that. Inside another transaction on the same heap it is part of
     /// that one; if it fails there, all of it fails.
     pub fn transaction<R: Send>(&self, mut body: impl FnMut(&Tx<'_, H>) -> Result<R> + Send) -> Result<R> {
@@ -453,7 +417,7 @@ pub(crate) fn run<H: Brand, R>(
         match error {
             Error::Conflict => {
                 tries += 1;
-                back_off(tries);
+                tx.prepare_try(tries)?;
             }
             error => {
                 destroy_dropped(lease);

@@ -60,8 +60,10 @@
 //!
 //! Promises
 //! 1. A transaction that returned `Ok` is durable; no crash leaves part of one. It waits for memory once.
-//! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress.
-//! 3. No crash leaks a block or loses a reference. Objects in a circle are freed by [`Heap::collect_cycles`] only. A transaction
+//! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress. One that only reads
+//!    ends, whatever others do.
+//! 3. No crash leaks a block or loses a reference. Objects in a circle, and those to which all pointers were forgotten
+//!    (`mem::forget`), are freed by [`Heap::collect_cycles`] only. A transaction
 //!    may be of any size.
 //! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file.
 //! 5. A file is examined without its program ([`Inspection`]), and made as small as what it holds ([`compact`]).
@@ -83,6 +85,7 @@ extern crate self as nvlab_nvheap;
 compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
 mod arena;
+mod backup;
 mod collect;
 pub mod collections;
 mod core;
@@ -106,7 +109,9 @@ mod recover;
 mod region;
 mod replace;
 mod simulated;
+mod snapshot;
 mod space;
+mod strays;
 mod string;
 mod sync;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::layout::LINE;
 use crate::place::Place;
 use crate::region::Region;
 use crate::simulated::Simulated;
+use crate::snapshot::Snapshots;
 use crate::sync::AtomicU64;
 #[cfg(not(test))]
 use nvlab_os::stores::copy_racing;
@@ -70,6 +71,7 @@ pub(crate) struct Memory {
     bytes: AtomicU64,
     /// Objects lie from here on.
     data: u64,
+    pub snapshots: Snapshots,
 }
 
 // SAFETY: what is mapped belongs to the process, not to a thread; it is accessed as `Memory::word` says.
@@ -78,6 +80,41 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
+    fn new(
+        start: *mut u8,
+        holder: Holder,
+        path: &Path,
+        domain: Domain,
+        (bytes, data): (AtomicU64, u64),
+    ) -> Memory {
+        Memory { start, holder, path: path.into(), domain, bytes, data, snapshots: Snapshots::default() }
+    }
+
+    fn line(&self, at: u64) -> [u64; 8] {
+        let mut line = [0; 8];
+        // Outside the file there is nothing that a snapshot knows.
+        let _ = self.copy_words(at, &mut line);
+        line
+    }
+
+    /// Saves what a commit is about to change for the snapshot, if there is one.
+    ///
+    /// # Safety
+    /// The commit is one that the end of a snapshot waits for.
+    #[inline]
+    pub unsafe fn save_in_commit(&self, at: u64, bytes: u64) {
+        // SAFETY: passed on.
+        unsafe { self.snapshots.save_in_commit(at..at + bytes, |line| self.line(line)) }
+    }
+
+    /// Saves what somebody else is about to change.
+    #[inline]
+    pub fn save(&self, at: u64, bytes: u64) {
+        if self.snapshots.is_any() {
+            self.snapshots.save(at..at + bytes, |line| self.line(line));
+        }
+    }
+
     /// Maps a file of `bytes` bytes, which may grow to `bytes_max`.
     pub fn map(
         file: File,
@@ -105,7 +142,7 @@ impl Memory {
             .map_err(Error::io("watch", &path.display()))?;
         let start = mapping.start();
         let (holder, bytes) = (Holder::File { mapping, file }, AtomicU64::new(bytes));
-        let memory = Memory { start, holder, path: path.into(), domain, bytes, data };
+        let memory = Memory::new(start, holder, path, domain, (bytes, data));
         if let Domain::Simulated(simulated) = &memory.domain {
             simulated.reset(memory.contents());
         }
@@ -120,14 +157,14 @@ impl Memory {
             .map_err(Error::io("watch", &path.display()))?;
         let (start, bytes) = (mapping.start(), AtomicU64::new(bytes));
         let (holder, domain) = (Holder::File { mapping, file }, Domain::Caches);
-        Ok(Memory { start, holder, path: path.into(), domain, bytes, data })
+        Ok(Memory::new(start, holder, path, domain, (bytes, data)))
     }
 
     /// Uses the first `bytes` of a region.
     pub fn in_region(region: Region, path: &Path, bytes: u64, data: u64) -> Memory {
         let (start, bytes) = (region.start(), AtomicU64::new(bytes.min(region.bytes())));
         let (holder, domain) = (Holder::Region(region), Domain::Log);
-        Memory { start, holder, path: path.into(), domain, bytes, data }
+        Memory::new(start, holder, path, domain, (bytes, data))
     }
 
     /// The region it is, if its commits are those of a log of recoverable memory.

@@ -11,7 +11,7 @@
 //! more than one transaction; a crash between two of them leaves a heap of two versions, which no program can open.
 
 use crate::error::{Error, Result};
-use crate::heap::{BrandGuard, Heap, Options, difference, run};
+use crate::heap::{Heap, Options, difference, run};
 use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::locked::open_locked;
 use crate::memory::{Memory, Persistence};
@@ -218,12 +218,11 @@ fn run_step<Old: Brand, New: Brand>(
 
 /// Opens a private copy of the heap in a file, which cannot grow.
 fn open_copy<H: Brand>(file: File, path: &Path) -> Result<Heap<H>> {
-    let brand = BrandGuard::take::<H>()?;
     let start = Place::File.read_start(&file, path, TYPES.end)?;
     let (header, shape) = Heap::<H>::identify(path, &start)?;
     let layout = header.layout;
     let pages = header.pages(path, place::bytes(&file, path)?)?;
     let memory = Memory::private(file, path, layout.bytes(pages), layout.data())?;
     let replayed = recover::replay(&memory, &header)?;
-    Heap::resume(memory, header, shape, brand, replayed)
+    Heap::resume(memory, header, shape, replayed)
 }

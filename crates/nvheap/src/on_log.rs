@@ -1,7 +1,7 @@
 //! Heaps in segments of recoverable memory, whose log makes their commits durable.
 
 use crate::error::{Error, Result};
-use crate::heap::{BrandGuard, Heap, Options};
+use crate::heap::{Heap, Options};
 use crate::layout::TYPES;
 use crate::memory::{Memory, Persistence};
 use crate::persist::Brand;
@@ -30,20 +30,18 @@ impl<H: Brand> Heap<H> {
         if !place::is_blank(path, &region.read_start(place::BLANK_BYTES)) {
             return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
         }
-        let brand = BrandGuard::take::<H>()?;
         let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
-        Self::make(memory, (layout, options.identity), brand, root)
+        Self::make(memory, (layout, options.identity), root)
     }
 
     /// Opens the heap in a segment of recoverable memory, which has been recovered when its log was opened.
     pub fn open_on(rvm: &Arc<Rvm>, segment: &str, options: Options) -> Result<Self> {
         let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
-        let brand = BrandGuard::take::<H>()?;
         let (header, shape) = Self::identify(path, &region.read_start(TYPES.end))?;
         header.pages(path, region.bytes())?;
         let (layout, replayed) = (header.layout, region.recovered());
         let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
-        Self::resume(memory, header, shape, brand, replayed)
+        Self::resume(memory, header, shape, replayed)
     }
 }
 

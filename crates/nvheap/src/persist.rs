@@ -11,10 +11,18 @@ use std::mem::{needs_drop, offset_of};
 
 /// The type of a heap: an empty type that names it, so that pointers into one heap cannot be stored in another.
 ///
-/// At most one heap of a brand is open in a process at a time.
+/// Several heaps of a brand may be open; a thread runs a transaction on one of them at a time, so that pointers are not mixed up.
 pub trait Brand: Sized + 'static {
     /// The object from which all others are reached.
     type Root: Persist<Self>;
+}
+
+/// A pointer in a value that its object counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Which word of the value it is.
+    pub word: u32,
+    pub is_weak: bool,
 }
 
 /// A type as the heap sees it without knowing it.
@@ -27,6 +35,8 @@ pub(crate) struct TypeEntry {
     pub is_array: bool,
     /// Whether values hold pointers.
     pub needs_drop: bool,
+    /// Which words of a value are counted pointers.
+    pub pointers: Vec<Counted>,
     /// Releases what a value points to.
     pub drop: unsafe fn(*mut u8),
     pub is_valid: unsafe fn(*const u8) -> bool,
@@ -162,6 +172,7 @@ impl Shape {
                 bytes: size_of::<T>(),
                 is_array,
                 needs_drop: needs_drop::<T>(),
+                pointers: Vec::new(),
                 drop: drop_value::<T>,
                 is_valid: is_value::<T, H>,
                 shape: String::new(),

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::mutex::locked;
-use crate::tx::{Lease, List, RawTx, lease};
+use crate::tx::{Lease, List, RawTx, any_lease, is_elsewhere};
 use crate::wait::back_off;
 use std::sync::Arc;
 
@@ -105,10 +105,10 @@ pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     }
     handles.remove(&at);
     drop(handles);
-    let Ok(lease) = lease(core) else { return };
+    let Ok(lease) = any_lease(core) else { return };
     let context = lease.tx().context;
     context.dropped.borrow_mut().push(at);
-    if context.depth.get() > 0 {
+    if context.depth.get() > 0 || is_elsewhere(core) {
         // After the transaction, whether it commits or not.
         context.has_dead.set(true);
     } else {

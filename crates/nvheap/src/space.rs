@@ -356,6 +356,7 @@ impl Inner {
                     // Nobody finds it any more. The entry is a promise about empty blocks only, so it needs no record:
                     // before or after it, the page holds nothing.
                     let entry = layout.page_table() + page * 8;
+                    memory.save(entry, 8);
                     memory.word(entry)?.store(0, Ordering::Relaxed);
                     memory.write_back(entry, 8);
                     set_hint(memory, layout, page, 0)?;

@@ -49,13 +49,19 @@ impl<H: Brand> PString<H> {
 
     /// The text.
     pub fn get(&self, tx: &Tx<'_, H>) -> Result<String> {
+        self.words.trust(tx)?;
+        self.text(tx)
+    }
+
+    /// The same of one that is known to be one of this transaction's.
+    pub(crate) fn text(&self, tx: &Tx<'_, H>) -> Result<String> {
         let damaged = |why: &str| tx.raw.distrust(Error::damaged(0, why));
         if self.words.len() != self.len().div_ceil(8) {
             return Err(damaged("a text whose length is not that of its words"));
         }
         let mut bytes = Vec::with_capacity(self.words.len().min(1 << 20) * 8);
-        for word in self.words.iter(tx) {
-            bytes.extend(word?.to_le_bytes());
+        for index in 0..self.words.len() {
+            bytes.extend(self.words.get(tx, index)?.to_le_bytes());
         }
         bytes.truncate(self.len());
         String::from_utf8(bytes).map_err(|_| damaged("a text that is not UTF-8"))

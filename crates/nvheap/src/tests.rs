@@ -17,6 +17,7 @@
 
 #![allow(clippy::unit_arg)] // Closures that store and end in `Ok`.
 
+use crate::tx::lease;
 use crate::{Brand, Error, Handle, Heap, Options, PVec, Persist, Persistence, Result, Strong, Tx, Weak};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, yield_now};
@@ -194,6 +195,43 @@ fn transactions_are_isolated_and_survive() {
         let root = heap.root().unwrap();
         let pair = heap.transaction(|tx| Ok([number(tx, &root, 0)?, number(tx, &root, 1)?])).unwrap();
         assert!(pair[0] == pair[1] && pair[0] >= least, "{pair:?} after {least}");
+    });
+}
+
+/// A snapshot is of one moment, and not of one before it was asked for, whatever commits meanwhile.
+#[test]
+fn a_snapshot_is_of_one_moment() {
+    explore(400, || {
+        let (heap, _) = create(4);
+        let root = heap.root().unwrap();
+        let acknowledged = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..2 {
+                        let value = heap.transaction(|tx| {
+                            let value = number(tx, &root, 0)? + 1;
+                            set(tx, &root, 0, value)?;
+                            set(tx, &root, 1, value)?;
+                            Ok(value)
+                        });
+                        acknowledged.fetch_max(value.unwrap(), Ordering::Relaxed);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    let least = acknowledged.load(Ordering::Relaxed);
+                    lease(&heap.core).unwrap().tx().begin_snapshot().unwrap();
+                    let pair = |tx: &Borrowed<'_>| Ok((number(tx, &root, 1)?, number(tx, &root, 0)?));
+                    let (one, other) = heap.transaction(|tx| pair(tx)).unwrap();
+                    assert!(one == other && one >= least, "{one} and {other} after {least}");
+                }
+            });
+        });
+        assert_eq!(heap.transaction(|tx| number(tx, &root, 0)).unwrap(), 4);
+        drop(root);
+        checked(heap, BASE);
     });
 }
 

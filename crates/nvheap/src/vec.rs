@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::layout::LINE;
 use crate::persist::{Brand, Confined, Persist, Shape};
-use crate::pointer::{Read, Write, offset, pack, read_value, tag_of, write_value};
+use crate::pointer::{Read, Write, offset, pack, read_value, tag, tag_of, write_value};
 use crate::tx::{ArrayShape, LIVE_AT, RawTx, Tx, freeze, with_current};
 use std::any::TypeId;
 use std::fmt;
@@ -94,6 +94,10 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
                 unsafe { words.as_mut_ptr().add(i * stride).cast::<T>().write(value) };
             }
             freeze(words.as_mut_ptr());
+            if needs_drop::<T>() {
+                let elements = words.chunks(stride).take(count);
+                elements.for_each(|element| tx.raw.note_pointers(tag(block), element, -1));
+            }
             words[count * stride..].fill(0);
             let used = (count * stride).next_multiple_of(8).min(words.len());
             let (_, home) = shape.element(offset(block), first as u64);
@@ -109,21 +113,33 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         if needed <= self.capacity {
             return Ok(());
         }
+        self.trust(tx)?;
         let tx = tx.raw;
         let capacity = needed.max(self.capacity * 2).max(4);
         let shape = ArrayShape::new(capacity, stride::<T>());
         let shape =
             shape.ok_or_else(|| tx.doom(Error::Invalid(format!("no array has {capacity} elements"))))?;
-        let tag = tag_of::<T>(tx, true)?;
+        let number = tag_of::<T>(tx, true)?;
         let old = (self.block, self.len, self.shape(tx)?);
-        let at = tx.allocate_array(tag, shape.bytes(), capacity)?;
+        let at = tx.allocate_array(number, shape.bytes(), capacity)?;
         self.move_elements(tx, old, at, shape)?;
-        (self.block, self.capacity) = (Some(pack(at, tag)), capacity);
+        (self.block, self.capacity) = (Some(pack(at, number)), capacity);
         if let Some(old) = old.0 {
             // Its elements have moved: nothing in it is destroyed with it.
             tx.release_strong(offset(old));
         }
         Ok(())
+    }
+
+    /// The number that private copies of its elements have.
+    fn kind(block: NonZeroU64) -> u16 {
+        if needs_drop::<T>() { tag(block) } else { 0 }
+    }
+
+    /// Refuses to use it if it is not one of this transaction's.
+    #[inline(always)]
+    pub(crate) fn trust(&self, tx: &Tx<'_, H>) -> Result<()> {
+        self.block.map_or(Ok(()), |block| tx.raw.trust(self, block, false))
     }
 
     #[inline(always)]
@@ -156,7 +172,7 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     ) -> Result<()> {
         let Some(block) = block else { return Ok(()) };
         let words = stride::<T>() as usize / 8;
-        let per_line = 64;
+        let (per_line, kind) = (64, Self::kind(block));
         let mut buffer = vec![0_u64; words * per_line];
         for first in (0..len).step_by(per_line) {
             let count = per_line.min((len - first) as usize);
@@ -183,7 +199,10 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
             }
             for i in 0..count {
                 let (lock, home) = to.element(at, first + i as u64);
-                let private = tx.place(lock, home, words)?;
+                let private = tx.place(lock, home, words, kind)?;
+                if kind != 0 {
+                    tx.note_pointers(kind, &buffer[i * words..], 1);
+                }
                 // SAFETY: the private copy has the words of an element.
                 unsafe { private.data.copy_from_nonoverlapping(buffer[i * words..].as_ptr(), words) };
             }
@@ -207,6 +226,13 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     /// An element, for reading.
     #[inline]
     pub fn read<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Read<'t, T>> {
+        self.trust(tx)?;
+        self.get(tx, index)
+    }
+
+    /// The same of an array that is known to be one of this transaction's.
+    #[inline]
+    pub(crate) fn get<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Read<'t, T>> {
         let (lock, home) = self.element(tx.raw, index)?;
         read_value::<T, H>(tx.raw, lock, home)
     }
@@ -214,8 +240,9 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     /// An element, for a change. The array itself does not change, so it need not be borrowed for one.
     #[inline]
     pub fn write<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Write<'t, T>> {
-        let (lock, home) = self.element(tx.raw, index)?;
-        write_value::<T, H>(tx.raw, lock, home)
+        self.trust(tx)?;
+        let place = self.element(tx.raw, index)?;
+        write_value::<T, H>(tx.raw, place, self.block.map_or(0, tag))
     }
 
     /// Starts to load an element, which is needed soon.
@@ -237,6 +264,7 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
 
     /// Exchanges two elements.
     pub fn swap(&self, tx: &Tx<'_, H>, a: usize, b: usize) -> Result<()> {
+        self.trust(tx)?;
         let shape = self.shape(tx.raw)?;
         let places = [self.element_in(tx.raw, shape, a)?, self.element_in(tx.raw, shape, b)?];
         // A lock is a full barrier, which would have one miss wait for the other.
@@ -244,21 +272,23 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         if a == b {
             return Ok(());
         }
-        let [(first_lock, first), (second_lock, second)] = places;
-        let mut first = write_value::<T, H>(tx.raw, first_lock, first)?;
-        let mut second = write_value::<T, H>(tx.raw, second_lock, second)?;
+        let kind = self.block.map_or(0, tag);
+        let mut first = write_value::<T, H>(tx.raw, places[0], kind)?;
+        let mut second = write_value::<T, H>(tx.raw, places[1], kind)?;
         std::mem::swap(&mut *first, &mut *second);
         Ok(())
     }
 
     /// Appends an element.
     pub fn push(&mut self, tx: &Tx<'_, H>, value: T) -> Result<()> {
+        self.trust(tx)?;
         if self.len == self.capacity {
             self.reserve(tx, 1)?;
         }
         self.len += 1;
         let (lock, home) = self.element(tx.raw, self.len() - 1)?;
-        let private = tx.raw.place(lock, home, stride::<T>() as usize / 8)?;
+        let kind = self.block.map_or(0, Self::kind);
+        let private = tx.raw.place(lock, home, stride::<T>() as usize / 8, kind)?;
         // SAFETY: the private copy has the words of an element; what is there is no value yet, and nobody has borrowed it.
         unsafe { private.data.cast::<T>().write(value) };
         Ok(())
@@ -272,7 +302,13 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         let mut last = self.write(tx, self.len() - 1)?;
         self.len -= 1;
         // SAFETY: the element is not part of the array any more, so this is its only value.
-        Ok(Some(unsafe { std::ptr::read(&raw mut *last) }))
+        let value = unsafe { std::ptr::read(&raw mut *last) };
+        if needs_drop::<T>() {
+            // The pointers are the value's: none stays behind.
+            // SAFETY: the bytes of the element, which nobody takes for a value any more.
+            unsafe { (&raw mut *last).cast::<u8>().write_bytes(0, size_of::<T>()) };
+        }
+        Ok(Some(value))
     }
 
     /// Every element in order, for reading.
@@ -288,7 +324,7 @@ impl<T, H: Brand> Drop for PVec<T, H> {
             let at = offset(block);
             if needs_drop::<T>() {
                 // The block says how many elements are left to be destroyed.
-                match tx.change(at, at + LIVE_AT, 1) {
+                match tx.change(at, at + LIVE_AT, 1, 0) {
                     // SAFETY: the private copy has a word.
                     Ok(live) => unsafe { *live.data = self.len },
                     Err(error) => _ = tx.doom(error),

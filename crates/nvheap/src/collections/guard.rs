@@ -1,23 +1,28 @@
 //! What maps lend of their entries.
 
+use crate::strays;
+use crate::tx::RawTx;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::{Deref, DerefMut};
 
 /// A key or value as it was when it was read; a change made later in the transaction does not show.
 pub struct Ref<'t, T> {
     value: ManuallyDrop<T>,
+    /// Where another copy is, which is as good, if it matters whether pointers in it are this transaction's.
+    place: Option<&'t T>,
     /// It cannot leave the transaction.
     of: PhantomData<(&'t (), *const T)>,
 }
 
-impl<T> Ref<'_, T> {
+impl<'t, T> Ref<'t, T> {
     /// A copy of the bytes of `value`, which stays the owner of what it points to.
     #[inline]
-    pub(super) fn copy(value: &T) -> Self {
+    pub(super) fn copy(tx: RawTx<'t>, value: &T) -> Self {
+        let place = if needs_drop::<T>() && strays::any() { Some(tx.keep_copy(value)) } else { None };
         // SAFETY: a value. The copy is never dropped.
-        Ref { value: ManuallyDrop::new(unsafe { std::ptr::read(value) }), of: PhantomData }
+        Ref { value: ManuallyDrop::new(unsafe { std::ptr::read(value) }), place, of: PhantomData }
     }
 }
 
@@ -26,7 +31,7 @@ impl<T> Deref for Ref<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        &self.value
+        self.place.unwrap_or(&self.value)
     }
 }
 

@@ -100,11 +100,11 @@ impl<H: Brand> Key<H> for PString<H> {
     type Query = str;
 
     fn compare(&self, tx: &Tx<'_, H>, query: &str) -> Result<Ordering> {
-        Ok(self.get(tx)?.as_str().cmp(query))
+        Ok(self.text(tx)?.as_str().cmp(query))
     }
 
     fn compare_keys(&self, tx: &Tx<'_, H>, other: &Self) -> Result<Ordering> {
-        Ok(self.get(tx)?.cmp(&other.get(tx)?))
+        Ok(self.text(tx)?.cmp(&other.text(tx)?))
     }
 
     fn hash_query(query: &str, seed: u64) -> u64 {
@@ -112,6 +112,6 @@ impl<H: Brand> Key<H> for PString<H> {
     }
 
     fn hash_key(&self, tx: &Tx<'_, H>, seed: u64) -> Result<u64> {
-        Ok(hash_bytes(seed, self.get(tx)?.as_bytes()))
+        Ok(hash_bytes(seed, self.text(tx)?.as_bytes()))
     }
 }

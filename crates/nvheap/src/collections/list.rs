@@ -175,6 +175,12 @@ fn damaged<H: Brand>(tx: &Tx<'_, H>) -> Error {
 }
 
 impl<T: Persist<H>, H: Brand> PList<T, H> {
+    /// Refuses to use it if it is not one of this transaction's.
+    #[inline]
+    fn trust(&self, tx: &Tx<'_, H>) -> Result<()> {
+        self.first.as_ref().map_or(Ok(()), |first| first.trust(tx))
+    }
+
     fn read_back<'t>(tx: &'t Tx<'_, H>, back: Back<T, H>) -> Result<Read<'t, Node<T, H>>> {
         checked(tx, read::<Node<T, H>, H>(tx.raw, back.word.ok_or_else(|| damaged(tx))?)?)
     }
@@ -185,6 +191,7 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
 
     /// Puts a value in front of the others.
     pub fn push_front(&mut self, tx: &Tx<'_, H>, value: T) -> Result<()> {
+        self.trust(tx)?;
         let next = self.first.take();
         let next_back = next.as_ref().map(Back::to);
         let node = Node { next, previous: Back::NONE, value: MaybeUninit::new(value), has_value: 1 };
@@ -200,6 +207,7 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
 
     /// Puts a value behind the others.
     pub fn push_back(&mut self, tx: &Tx<'_, H>, value: T) -> Result<()> {
+        self.trust(tx)?;
         let node = Node { next: None, previous: self.last, value: MaybeUninit::new(value), has_value: 1 };
         let node = PBox::new(tx, node)?;
         let back = Back::to(&node);
@@ -229,6 +237,7 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
 
     /// Takes an element out.
     fn unlink(&mut self, tx: &Tx<'_, H>, back: Back<T, H>) -> Result<T> {
+        self.trust(tx)?;
         let mut node = Self::write_back(tx, back)?;
         let (next, previous) = (node.next.take(), node.previous);
         node.has_value = 0;
@@ -250,32 +259,39 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
 
     /// The first value.
     pub fn front<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Option<Item<'t, T, H>>> {
+        self.trust(tx)?;
         self.first.as_ref().map(|first| Self::read_back(tx, Back::to(first)).map(Item)).transpose()
     }
 
     /// The last value.
     pub fn back<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Option<Item<'t, T, H>>> {
+        self.trust(tx)?;
         self.last.word.map(|_| Self::read_back(tx, self.last).map(Item)).transpose()
     }
 
     /// The first value, for a change.
     pub fn front_mut<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Option<ItemMut<'t, T, H>>> {
+        self.trust(tx)?;
         self.first.as_ref().map(|first| Self::write_back(tx, Back::to(first)).map(ItemMut)).transpose()
     }
 
     /// The last value, for a change.
     pub fn back_mut<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Option<ItemMut<'t, T, H>>> {
+        self.trust(tx)?;
         self.last.word.map(|_| Self::write_back(tx, self.last).map(ItemMut)).transpose()
     }
 
     /// All values, from both ends.
     pub fn iter<'t>(&'t self, tx: &'t Tx<'_, H>) -> Iter<'t, T, H> {
         let first = self.first.as_ref().map_or(Back::NONE, Back::to);
-        Iter { tx, front: first, back: self.last, left: self.len }
+        // If it is refused, the transaction cannot commit.
+        let left = self.trust(tx).map_or(0, |()| self.len);
+        Iter { tx, front: first, back: self.last, left }
     }
 
     /// Removes the values of which `keep` says no.
     pub fn retain(&mut self, tx: &Tx<'_, H>, mut keep: impl FnMut(&T) -> bool) -> Result<()> {
+        self.trust(tx)?;
         let mut at = self.first.as_ref().map(Back::to);
         while let Some(back) = at {
             let node = Self::read_back(tx, back)?;

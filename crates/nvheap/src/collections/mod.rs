@@ -17,6 +17,6 @@ mod slot;
 
 pub use btree::{PBTreeMap, Range};
 pub use guard::{Ref, RefMut};
-pub use hash::PHashMap;
+pub use hash::{Entry, OccupiedEntry, PHashMap, VacantEntry};
 pub use key::Key;
 pub use list::PList;

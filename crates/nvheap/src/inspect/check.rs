@@ -17,7 +17,7 @@ pub struct Check {
     pub bytes: u64,
     /// Pages of 64 KiB without blocks.
     pub free_pages: u64,
-    /// Blocks that nothing reaches from the root: circles, and what only these point to.
+    /// Blocks that nothing reaches from the root: circles, what a program has forgotten, and what only these point to.
     pub unreachable: u64,
     /// Bytes of those blocks.
     pub unreachable_bytes: u64,
@@ -59,6 +59,9 @@ pub(crate) struct Checked {
     pub survey: Survey,
     /// Blocks that neither the root nor a list of those to be destroyed leads to, in the order of the file.
     pub unreachable: Vec<usize>,
+    /// By the index of the block: the strong and weak references that were found. Where more are counted, a program has forgotten
+    /// pointers.
+    pub references: Vec<(u64, u64)>,
     pub found: Check,
 }
 
@@ -86,10 +89,11 @@ impl<'v> Checker<'v> {
         checker.follow(true)?;
         checker.lists()?;
         checker.follow(false)?;
-        let unreachable = checker.unreachable()?;
-        checker.counts()?;
+        let mut unreachable = checker.unreachable()?;
+        checker.counts(&mut unreachable)?;
         let cycles = cycles::groups(&checker.survey, view)?;
-        let Checker { survey, problems, .. } = checker;
+        let Checker { survey, marks, problems, .. } = checker;
+        let references = marks.iter().map(|mark| (mark.strong, mark.weak)).collect();
         let mut found = Check {
             blocks: survey.blocks.len() as u64,
             bytes: survey.blocks.iter().map(|block| block.bytes).sum(),
@@ -101,7 +105,7 @@ impl<'v> Checker<'v> {
             problems: problems.0,
         };
         found.cycles = report(view, &survey, &unreachable, cycles);
-        Ok(Checked { survey, unreachable, found })
+        Ok(Checked { survey, unreachable, references, found })
     }
 
     fn root(&mut self, at: u64) {
@@ -269,11 +273,13 @@ impl<'v> Checker<'v> {
         Ok(left)
     }
 
-    fn counts(&mut self) -> Result<()> {
-        for (block, mark) in self.survey.blocks.iter().zip(&self.marks) {
+    /// Fewer references counted than there are is damage: an object would go too early. More are a leak: a program has forgotten
+    /// pointers.
+    fn counts(&mut self, unreachable: &mut Vec<usize>) -> Result<()> {
+        for (index, (block, mark)) in self.survey.blocks.iter().zip(&self.marks).enumerate() {
             let (strong, weak) = (block.meta.strong(), block.meta.weak());
             let link = self.view.link(block.at)?;
-            if (strong, weak) != (mark.strong, mark.weak) {
+            if strong < mark.strong || weak < mark.weak {
                 let why = format!(
                     "{strong} and {weak} weak references counted, {} and {} found",
                     mark.strong, mark.weak
@@ -283,8 +289,12 @@ impl<'v> Checker<'v> {
                 self.problems.add(block.at, "a block that nothing refers to");
             } else if !mark.is_listed && link != if strong == 0 { block.at } else { 0 } {
                 self.problems.add(block.at, "an object is linked to a list that it is not in");
+            } else if strong == 0 && mark.weak == 0 && !mark.is_listed {
+                // Destroyed, and kept for weak pointers that were forgotten.
+                unreachable.push(index);
             }
         }
+        unreachable.sort_unstable();
         Ok(())
     }
 }

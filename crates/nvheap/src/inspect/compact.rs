@@ -22,12 +22,13 @@ use nvlab_os::file;
 use std::fs::File;
 use std::path::Path;
 
-/// What becomes of objects that nothing leads to: circles, and what only these point to.
+/// What becomes of objects that nothing leads to: circles, what the program has forgotten, and what only these point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
     /// They stay.
     Keep,
-    /// They are left out, and what they point to loses those references. No `Drop` of the program runs.
+    /// They are left out, and what they point to loses those references, as do objects of which the program has forgotten
+    /// pointers. No `Drop` of the program runs.
     Drop,
 }
 
@@ -75,7 +76,8 @@ pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compa
         return Err(problem);
     }
     let dropped = if unreachable == Unreachable::Drop { &checked.unreachable[..] } else { &[] };
-    let plan = Plan::new(heap.view(), &checked.survey, dropped)?;
+    let references = (unreachable == Unreachable::Drop).then_some(&checked.references[..]);
+    let plan = Plan::new(heap.view(), &checked.survey, dropped, references)?;
     let blocks = plan.homes.iter().filter(|&&home| home > 0).count() as u64;
     let new = heap.write(&replacement, path, &checked.survey, &plan, blocks)?;
     let bytes = replacement.finish(&new)?;
@@ -84,8 +86,17 @@ pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compa
 }
 
 impl Plan {
-    fn new(view: View<'_>, survey: &Survey, dropped: &[usize]) -> Result<Plan> {
+    /// `references`: what is counted from then on, but for what the blocks that are `dropped` hold.
+    fn new(
+        view: View<'_>,
+        survey: &Survey,
+        dropped: &[usize],
+        references: Option<&[(u64, u64)]>,
+    ) -> Result<Plan> {
         let mut metas: Vec<Meta> = survey.blocks.iter().map(|block| block.meta).collect();
+        for (meta, &(strong, weak)) in metas.iter_mut().zip(references.unwrap_or_default()) {
+            *meta = Meta::new(strong, weak, meta.tag());
+        }
         let mut is_destroyed = Vec::with_capacity(metas.len());
         for block in &survey.blocks {
             is_destroyed.push(block.meta.strong() == 0 && view.link(block.at)? == block.at);

@@ -25,13 +25,13 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::layout::{Header, TYPES};
 use crate::memory::Memory;
-use crate::persist::words;
+use crate::persist::{Counted, TypeEntry, words};
 use crate::pointer::offset;
 use crate::recover;
 use crate::tx::Cut;
 use check::{Checked, Checker};
 use nvlab_os::file;
-use schema::Schema;
+use schema::{PointerAt, Pointing, Schema};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
@@ -101,6 +101,20 @@ impl Inspection {
     }
 }
 
+/// Finds the counted pointers in the values of each type.
+pub(crate) fn find_pointers(types: &mut [TypeEntry]) -> Result<()> {
+    let schema = Schema::parse(&words(types))?;
+    for (entry, found) in types.iter_mut().zip(schema.types()) {
+        let counted = found.pointers.iter().filter(|pointer| pointer.pointing != Pointing::Back);
+        let word = |pointer: &PointerAt| Counted {
+            word: (pointer.offset / 8) as u32,
+            is_weak: pointer.pointing == Pointing::Weak,
+        };
+        entry.pointers = counted.map(word).collect();
+    }
+    Ok(())
+}
+
 /// Checks a heap of a program, which is running no transaction.
 pub(crate) fn check_core(core: &Core, root: u64) -> Result<Check> {
     let schema = Schema::parse(&words(&core.types))?;
@@ -108,14 +122,30 @@ pub(crate) fn check_core(core: &Core, root: u64) -> Result<Check> {
     Ok(Checker::run(view, root, &[])?.found)
 }
 
-/// What opens the circles that neither the root nor the objects `kept` by handles lead to, and how many blocks they and what
-/// only they point to have.
-pub(crate) fn cuts(core: &Core, root: u64, kept: &[u64]) -> Result<(Vec<Cut>, u64)> {
+/// What frees the objects that neither the root nor those `kept` by handles lead to.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    /// Opens circles.
+    pub cuts: Vec<Cut>,
+    /// Objects of which pointers were forgotten, and how many strong and weak references that are.
+    pub forgotten: Vec<(u64, u64, u64)>,
+    /// Blocks that are lost.
+    pub blocks: u64,
+}
+
+/// Looks for what is lost.
+pub(crate) fn lost(core: &Core, root: u64, kept: &[u64]) -> Result<Lost> {
     let schema = Schema::parse(&words(&core.types))?;
     let view = View { memory: &core.memory, layout: &core.layout, schema: &schema };
     let checked = Checker::run(view, root, kept)?;
-    match checked.found.problems.first() {
-        Some(problem) => Err(problem.clone()),
-        None => Ok((cycles::cuts(&checked.survey, view, &checked.unreachable)?, checked.found.unreachable)),
+    if let Some(problem) = checked.found.problems.first() {
+        return Err(problem.clone());
     }
+    let counted = checked.survey.blocks.iter().zip(&checked.references);
+    let forgotten = counted
+        .filter(|&(block, &found)| (block.meta.strong(), block.meta.weak()) != found)
+        .map(|(block, &(strong, weak))| (block.at, block.meta.strong() - strong, block.meta.weak() - weak))
+        .collect();
+    let cuts = cycles::cuts(&checked.survey, view, &checked.unreachable)?;
+    Ok(Lost { cuts, forgotten, blocks: checked.found.unreachable })
 }

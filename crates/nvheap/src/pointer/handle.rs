@@ -19,11 +19,13 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
         Ok(Handle { word, core: Arc::downgrade(&core), of: PhantomData })
     }
 
-    /// Refuses another heap of the brand: this one was closed.
+    /// Refuses another heap of the brand.
     fn check(&self, tx: &Tx<'_, H>) -> Result<()> {
         match std::ptr::eq(self.core.as_ptr(), tx.raw.core()) {
             true => Ok(()),
-            false => Err(tx.raw.doom(Error::Invalid("the handle is of a heap that was closed".into()))),
+            false => Err(tx
+                .raw
+                .doom(Error::Invalid("the handle is of another heap, or of one that was closed".into()))),
         }
     }
 

@@ -8,7 +8,8 @@
 //! | [`Handle`] | the program | as long as the program runs |
 //!
 //! A pointer in the heap is 8 bytes: the offset in the file in 48 bits, and the type. It can be made, changed and dropped
-//! only inside a transaction, and cannot leave it: it is not `Send`, and what a transaction borrows and returns must be.
+//! only inside a transaction, and cannot leave it: it is not `Send`, and what a transaction borrows and returns must be. One that
+//! is kept in a variable of the thread all the same is found out ([`crate::Error::Stray`]).
 //! Dropping one gives its reference back as part of the transaction.
 
 mod guard;
@@ -24,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::persist::{Brand, Branded, Confined, Persist, block_id};
 use crate::tx::{Private, RawTx, value_at};
 pub(crate) use guard::Room;
+use std::mem::needs_drop;
 use std::num::NonZeroU64;
 use std::sync::Weak as WeakArc;
 
@@ -172,7 +174,7 @@ fn read_in<'t, T: Persist<H>, H: Brand>(
 #[inline]
 pub(crate) fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
     let at = offset(word);
-    write_in(tx, at, value_at(at), Some(tag(word)))
+    write_in::<T, H, true>(tx, at, value_at(at), tag(word))
 }
 
 /// The same of an object of several lines, which are loaded at once: taking the lock would make the others wait.
@@ -188,24 +190,27 @@ pub(crate) fn write_node<'t, T: Persist<H>, H: Brand>(
     write(tx, word)
 }
 
-/// A value that a lock protects, for a change.
+/// A value that a lock protects, of an array block of type `array`, for a change.
 #[inline]
 pub(crate) fn write_value<'t, T: Persist<H>, H: Brand>(
     tx: RawTx<'t>,
-    lock: u64,
-    home: u64,
+    (lock, home): (u64, u64),
+    array: u16,
 ) -> Result<Write<'t, T>> {
-    write_in(tx, lock, home, None)
+    write_in::<T, H, false>(tx, lock, home, array)
 }
 
+/// A value of type `number`: an object, or an element of an array block of that type.
 #[inline]
-fn write_in<'t, T: Persist<H>, H: Brand>(
+fn write_in<'t, T: Persist<H>, H: Brand, const IS_OBJECT: bool>(
     tx: RawTx<'t>,
     lock: u64,
     home: u64,
-    tag: Option<u16>,
+    number: u16,
 ) -> Result<Write<'t, T>> {
-    let private: Private<'t> = tx.change_of(lock, home, words_of::<T>(), tag)?;
+    let kind = if needs_drop::<T>() { number } else { 0 };
+    let tag = IS_OBJECT.then_some(number);
+    let private: Private<'t> = tx.change_of(lock, home, words_of::<T>(), kind, tag)?;
     is_value::<T, H>(tx, home, private.data)?;
     Write::exclusive(private).ok_or_else(|| tx.doom(Error::Borrowed))
 }

@@ -19,18 +19,27 @@ macro_rules! owner {
             /// The value, for reading.
             #[inline]
             pub fn read<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Read<'t, T>> {
+                self.trust(tx)?;
                 read::<T, H>(tx.raw, self.word)
             }
 
             /// The value, for a change.
             #[inline]
             pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
+                self.trust(tx)?;
                 write::<T, H>(tx.raw, self.word)
             }
 
             /// A reference for the program, which keeps the object alive beyond the transaction.
             pub fn handle(&self, tx: &Tx<'_, H>) -> Result<Handle<T, H>> {
+                self.trust(tx)?;
                 Handle::new(tx, self.word)
+            }
+
+            /// Refuses to follow it if it is not one of this transaction's.
+            #[inline(always)]
+            pub(crate) fn trust(&self, tx: &Tx<'_, H>) -> Result<()> {
+                tx.raw.trust(self, self.word, false)
             }
 
             /// Starts to load the object, which is needed soon.
@@ -111,6 +120,7 @@ impl<T: Persist<H>, H: Brand> PBox<T, H> {
 impl<T: Persist<H>, H: Brand> Strong<T, H> {
     /// Another pointer to the same object.
     pub fn share(&self, tx: &Tx<'_, H>) -> Result<Self> {
+        self.trust(tx)?;
         Strong::counted(tx.raw, tx.raw.header(offset(self.word))?, self.word)
     }
 
@@ -126,6 +136,7 @@ impl<T: Persist<H>, H: Brand> Strong<T, H> {
 
     /// A weak pointer to the same object.
     pub fn downgrade(&self, tx: &Tx<'_, H>) -> Result<Weak<T, H>> {
+        self.trust(tx)?;
         let header = tx.raw.header(offset(self.word))?;
         let meta = header.meta();
         if meta.weak() == WEAK_MAX {

@@ -8,6 +8,7 @@ use crate::tx::Tx;
 impl<T: Persist<H>, H: Brand> Weak<T, H> {
     /// A pointer that keeps the object, if it still exists.
     pub fn upgrade(&self, tx: &Tx<'_, H>) -> Result<Option<Strong<T, H>>> {
+        tx.raw.trust(self, self.word, true)?;
         let header = tx.raw.header(offset(self.word))?;
         let meta = header.meta();
         if meta.tag() != tag(self.word) || meta.weak() == 0 {

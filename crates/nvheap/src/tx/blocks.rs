@@ -7,7 +7,7 @@
 //! An array block: the header, how many elements are still to be destroyed, its capacity, then in a large block a lock for
 //! about 1 KiB of elements each; elements begin at a line. A small one has the lock of its header only.
 
-use super::state::State;
+use super::state::{HEADER_KIND, State};
 use super::{Meta, Private, RawTx, value_at};
 use crate::error::{Error, Result};
 use crate::layout::{LINE, PAGE};
@@ -28,13 +28,13 @@ impl<'t> RawTx<'t> {
         let at = self.take_block(bytes)?;
         let index = self.lock(at)?;
         let state = &mut *self.context.state();
-        let data = state.add_shadow(index, at + 8, 2, true);
+        let data = state.add_shadow(index, at + 8, 2, (HEADER_KIND, true));
         // SAFETY: the shadow has two words.
         unsafe {
             *data = Meta::new(strong, 0, tag).0;
             *data.add(1) = 0;
         }
-        Ok((at, state.add_shadow(index, value_at(at), value_words, true)))
+        Ok((at, state.add_shadow(index, value_at(at), value_words, (tag, true))))
     }
 
     /// A new array block. Its elements are placed one by one, or filled in place if it is a large block.
@@ -42,33 +42,35 @@ impl<'t> RawTx<'t> {
         let at = self.take_block(bytes)?;
         let index = self.lock(at)?;
         let state = &mut *self.context.state();
-        let data = state.add_shadow(index, at + 8, 2, true);
+        let data = state.add_shadow(index, at + 8, 2, (HEADER_KIND, true));
         // SAFETY: the shadow has two words.
         unsafe {
             *data = Meta::new(1, 0, tag).0;
             *data.add(1) = 0;
         }
         for (offset, word) in [(LIVE_AT, 0), (CAPACITY_AT, capacity)] {
-            let data = state.add_shadow(index, at + offset, 1, true);
+            let data = state.add_shadow(index, at + offset, 1, (0, true));
             // SAFETY: the shadow has a word.
             unsafe { *data = word };
         }
         Ok(at)
     }
 
-    /// A private copy of words that hold nothing yet; what the file has there is not read.
-    pub fn place(self, lock: u64, home: u64, words: usize) -> Result<Private<'t>> {
+    /// A private copy of words that hold nothing yet, for a value of type `kind` if that has pointers; what the file has there is
+    /// not read.
+    pub fn place(self, lock: u64, home: u64, words: usize, kind: u16) -> Result<Private<'t>> {
         let index = self.lock(lock)?;
         let mut state = self.context.state();
         if let Some(shadow) = state.shadow_of(index, home) {
             return Ok(self.private(shadow));
         }
-        let data = state.add_shadow(index, home, words, true);
+        let data = state.add_shadow(index, home, words, (kind, true));
         Ok(self.private_at(data))
     }
 
     /// Writes in place into a large block that this transaction has taken: whole lines behind the first.
     pub fn fill_large(self, at: u64, words: &[u64]) -> Result<()> {
+        self.core().memory.save(at, words.len() as u64 * 8);
         self.core().memory.stream(at, words)?;
         self.context.state().streamed.push((at, words.len() as u64 * 8));
         Ok(())
@@ -85,7 +87,7 @@ impl<'t> RawTx<'t> {
         let table = layout.page_table() + page * 8;
         let mut state = self.context.state();
         let index = self.lock_in(&mut state, at)?;
-        state.forget_others(index, at + 8);
+        state.forget_others(self.core(), index, at + 8);
         // The last word about the page, which this transaction itself may have said.
         let said =
             state.words.iter().rev().find(|&&(home, _)| home == table).map(|&(_, word)| Kind::of(word));
@@ -186,6 +188,7 @@ impl<'t> RawTx<'t> {
                 if is_logged && memory.load_words(at, ZERO_WORDS)? == zeros {
                     continue;
                 }
+                memory.save(at, ZERO_WORDS as u64 * 8);
                 memory.stream(at, &zeros)?;
                 if is_logged {
                     state.streamed.push((at, ZERO_WORDS as u64 * 8));

@@ -7,6 +7,7 @@ use crate::layout::{LINE, PAGE};
 use crate::lock::{CLOCK_MAX, Word};
 use crate::log::{self, RECORD_WORDS_MAX};
 use crate::space::{self, Active, Kind};
+use crate::wait::back_off;
 use nvlab_os::barrier;
 use std::sync::atomic::Ordering;
 
@@ -23,6 +24,10 @@ impl<'t> RawTx<'t> {
 
     #[inline]
     fn end(self, state: &mut State) {
+        if let Some(snapshot) = state.snapshot.take() {
+            self.context.is_past.set(false);
+            self.core().end_snapshot(snapshot);
+        }
         state.clear();
         self.core().slots[self.context.slot].end_run();
     }
@@ -63,6 +68,7 @@ impl<'t> RawTx<'t> {
     #[inline]
     fn commit_in(self, state: &mut State) -> Result<()> {
         self.validate(state)?;
+        self.audit(state)?;
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         self.build(state)?;
         if state.record.is_empty() {
@@ -91,13 +97,14 @@ impl<'t> RawTx<'t> {
                     Some(record) => core.memory.fence(&[record]),
                     None => Ok(()),
                 });
-                written.and_then(|()| state.record.apply(&core.memory))
+                written.and_then(|()| self.apply(state))
             }
             Some(region) => {
+                self.enter(1);
                 let prepared = region.prepare(&mut state.record.homes())?;
                 let filled = region.fill(&state.streamed);
                 self.prepare_end(state, clock);
-                filled.and_then(|()| state.record.apply(&core.memory)).and_then(|()| region.commit(prepared))
+                filled.and_then(|()| self.apply(state)).and_then(|()| region.commit(prepared))
             }
         };
         if let Err(error) = done {
@@ -127,7 +134,7 @@ impl<'t> RawTx<'t> {
                 continue;
             }
             let words = private_words(shadow.data, shadow.words as usize);
-            if shadow.is_new {
+            if shadow.is_new() {
                 state.record.push(shadow.home, words);
             } else {
                 state.record.push_changed(
@@ -165,14 +172,47 @@ impl<'t> RawTx<'t> {
         }
     }
 
+    /// Says that a commit is in progress, which nobody holds up.
+    #[inline(always)]
+    fn enter(self, epoch: u64) {
+        let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
+        let mut tries = 0;
+        loop {
+            slot.committing.store(epoch, Ordering::Relaxed);
+            barrier::light();
+            if !core.is_held_up.load(Ordering::Acquire) {
+                return;
+            }
+            slot.committing.store(0, Ordering::Release);
+            back_off(tries);
+            tries += 1;
+        }
+    }
+
+    /// Brings the changes home.
+    #[inline(always)]
+    fn apply(self, state: &State) -> Result<()> {
+        let memory = &self.core().memory;
+        if memory.snapshots.is_any() {
+            self.save_homes(state);
+        }
+        state.record.apply(memory)
+    }
+
+    #[cold]
+    fn save_homes(self, state: &State) {
+        let memory = &self.core().memory;
+        // SAFETY: this commit has entered.
+        state.record.homes().for_each(|(at, bytes)| unsafe { memory.save_in_commit(at, bytes) });
+    }
+
     /// Says that a commit is in progress in the current epoch, which has room for the record.
     #[inline]
     fn enter_epoch(self, state: &State) -> Result<u64> {
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         loop {
             let epoch = core.epoch.load(Ordering::Acquire);
-            slot.committing.store(epoch, Ordering::Relaxed);
-            barrier::light();
+            self.enter(epoch);
             if core.epoch.load(Ordering::Acquire) != epoch {
                 continue;
             }
@@ -226,6 +266,8 @@ impl<'t> RawTx<'t> {
     fn write_overflow(self, state: &mut State, body: u64, at: u64, (clock, epoch): (u64, u64)) -> Result<()> {
         let core = self.core();
         let words = state.record.finish(core.identity, body, clock, epoch);
+        // SAFETY: this commit has entered its epoch.
+        unsafe { core.memory.save_in_commit(body, words.len() as u64 * 8) };
         core.memory.stream(body, words)?;
         let mut line = log::continued(body, words.len() as u64);
         log::seal(&mut line, core.identity, at, clock, epoch);
@@ -259,6 +301,11 @@ impl<'t> RawTx<'t> {
     pub fn abort(self) {
         let mut state = self.context.state();
         let state = &mut *state;
+        self.audit_undone(state);
+        state.reads_lost = match state.snapshot {
+            None if state.held.is_empty() => Some(state.reads.len()),
+            _ => None,
+        };
         let (layout, space) = (&self.core().layout, &self.core().space);
         if let Some(region) = self.core().memory.region() {
             // What is in memory and what the log knows must not differ.
@@ -311,7 +358,7 @@ fn give_block_back(tx: RawTx<'_>, active: &mut [Active], at: u64) -> Result<()> 
 }
 
 /// The words of a private copy, those between fields included.
-fn private_words<'a>(data: *mut u64, words: usize) -> &'a [u64] {
+pub(super) fn private_words<'a>(data: *mut u64, words: usize) -> &'a [u64] {
     freeze(data);
     // SAFETY: the arena has them until the transaction ends; no guard of them is left when it commits.
     unsafe { std::slice::from_raw_parts(data, words) }

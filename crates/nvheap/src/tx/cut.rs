@@ -1,7 +1,7 @@
-//! Pointers that are taken away from an object which no program can reach.
+//! Pointers that are taken away from an object which no program can reach, and references that nobody has.
 
-use super::{LIVE_AT, RawTx, value_at};
-use crate::error::Result;
+use super::{LIVE_AT, Meta, RawTx, value_at};
+use crate::error::{Error, Result};
 use crate::pointer::{offset, tag};
 use std::num::NonZeroU64;
 
@@ -18,6 +18,24 @@ pub(crate) struct Cut {
 }
 
 impl RawTx<'_> {
+    /// Counts so many references to an object less: they were forgotten. Without any left it is destroyed.
+    pub fn take_forgotten(self, at: u64, strong: u64, weak: u64) -> Result<()> {
+        let header = self.header(at)?;
+        let meta = header.meta();
+        let left = meta.strong().checked_sub(strong).zip(meta.weak().checked_sub(weak));
+        let (strong_left, weak_left) =
+            left.ok_or_else(|| self.doom(Error::damaged(at, "more references were forgotten than counted")))?;
+        header.set_meta(Meta::new(strong_left, weak_left, meta.tag()));
+        self.allow(at, false, -(strong as i64));
+        self.allow(at, true, -(weak as i64));
+        if strong_left == 0 && strong > 0 {
+            self.context.state().dead.push(at);
+        } else if strong_left == 0 && weak_left == 0 {
+            self.free(at)?;
+        }
+        Ok(())
+    }
+
     /// Replaces a pointer by none, or an array by an empty one, as if the program dropped it. Nothing is done if the object has
     /// been destroyed.
     pub fn cut(self, cut: Cut) -> Result<()> {
@@ -25,7 +43,7 @@ impl RawTx<'_> {
         if meta.tag() != cut.tag || meta.strong() == 0 {
             return Ok(());
         }
-        let data = self.change(cut.at, value_at(cut.at), cut.words)?.data;
+        let data = self.change(cut.at, value_at(cut.at), cut.words, cut.tag)?.data;
         assert!(cut.word + if cut.is_array { 3 } else { 1 } <= cut.words, "{cut:?}");
         // SAFETY: words of the value, which nobody has borrowed: this transaction is the library's own.
         let Some(pointer) = NonZeroU64::new(unsafe { data.add(cut.word).replace(0) }) else { return Ok(()) };
@@ -36,7 +54,7 @@ impl RawTx<'_> {
             let needs_drop = self.core().types.get(usize::from(tag(pointer)).wrapping_sub(1));
             if needs_drop.is_some_and(|entry| entry.needs_drop) {
                 // SAFETY: the private copy has a word.
-                unsafe { *self.change(at, at + LIVE_AT, 1)?.data = len };
+                unsafe { *self.change(at, at + LIVE_AT, 1, 0)?.data = len };
             }
         }
         self.release_strong(at);

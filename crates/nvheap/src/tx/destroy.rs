@@ -42,7 +42,7 @@ impl RawTx<'_> {
         if let Some(shadow) = state.shadow_of(index, lock + 8) {
             return Ok(shadow.data);
         }
-        let data = state.add_shadow(index, lock + 8, 1, false);
+        let data = state.add_shadow(index, lock + 8, 1, (0, false));
         // SAFETY: room for a word.
         unsafe { self.core().memory.load(lock + 8, data, 1)? };
         Ok(data)
@@ -88,7 +88,13 @@ impl RawTx<'_> {
             }
             Ok(())
         });
+        self.released(at, false, released);
+    }
+
+    /// A pointer was dropped, whether or not that could be counted.
+    fn released(self, at: u64, is_weak: bool, released: Result<()>) {
         if let Err(error) = released {
+            self.allow(at, is_weak, 1);
             self.doom(error);
         }
     }
@@ -107,9 +113,7 @@ impl RawTx<'_> {
                 false => Ok(()),
             }
         });
-        if let Err(error) = released {
-            self.doom(error);
-        }
+        self.released(at, true, released);
     }
 
     /// Before a commit: destroys what lost its last reference, or what is left goes to the list.
@@ -195,8 +199,8 @@ impl RawTx<'_> {
         if entry.needs_drop {
             let words = entry.bytes.div_ceil(8);
             if !entry.is_array {
-                self.drop_value(at, value_at(at), words, entry)?;
-            } else if !self.drop_elements(at, entry, budget)? {
+                self.drop_value(at, value_at(at), words, (tag, entry))?;
+            } else if !self.drop_elements(at, (tag, entry), budget)? {
                 return Ok(false);
             }
         }
@@ -209,9 +213,9 @@ impl RawTx<'_> {
         Ok(true)
     }
 
-    fn drop_elements(self, at: u64, entry: &TypeEntry, budget: &mut u32) -> Result<bool> {
-        let live = self.change(at, at + LIVE_AT, 1)?.data;
-        let capacity = self.change(at, at + CAPACITY_AT, 1)?.data;
+    fn drop_elements(self, at: u64, (tag, entry): (u16, &TypeEntry), budget: &mut u32) -> Result<bool> {
+        let live = self.change(at, at + LIVE_AT, 1, 0)?.data;
+        let capacity = self.change(at, at + CAPACITY_AT, 1, 0)?.data;
         // SAFETY: private copies of a word each.
         let (mut left, capacity) = unsafe { (*live, *capacity) };
         let shape = super::ArrayShape::new(capacity, entry.bytes as u64).filter(|_| left <= capacity);
@@ -220,7 +224,7 @@ impl RawTx<'_> {
             left -= 1;
             *budget -= 1;
             let (lock, home) = shape.element(at, left);
-            self.drop_value(lock, home, entry.bytes / 8, entry)?;
+            self.drop_value(lock, home, entry.bytes / 8, (tag, entry))?;
         }
         // SAFETY: as above.
         unsafe { *live = left };
@@ -228,8 +232,8 @@ impl RawTx<'_> {
     }
 
     /// Releases what a value points to.
-    fn drop_value(self, lock: u64, home: u64, words: usize, entry: &TypeEntry) -> Result<()> {
-        let private = self.change(lock, home, words)?;
+    fn drop_value(self, lock: u64, home: u64, words: usize, (tag, entry): (u16, &TypeEntry)) -> Result<()> {
+        let private = self.change(lock, home, words, tag)?;
         if private.borrow.get() != 0 {
             return Err(self.doom(Error::Borrowed));
         }
@@ -245,7 +249,7 @@ impl RawTx<'_> {
         depth.set(depth.get() - 1);
         let mut state = self.context.state();
         let index = self.lock_in(&mut state, lock)?;
-        state.forget(index, home);
+        state.forget(self.core(), index, home);
         Ok(())
     }
 }

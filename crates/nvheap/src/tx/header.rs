@@ -1,12 +1,13 @@
 //! The header of an object: how many refer to it, and its type.
 
+use super::state::HEADER_KIND;
 use super::{Private, RawTx};
 use crate::error::Result;
 
 impl<'t> RawTx<'t> {
     /// The two words of an object's header behind the lock, to be read or changed.
     pub fn header(self, at: u64) -> Result<Header<'t>> {
-        Ok(Header(self.change(at, at + 8, 2)?))
+        Ok(Header(self.change(at, at + 8, 2, HEADER_KIND)?))
     }
 }
 

@@ -81,6 +81,28 @@ pub(crate) fn lease(core: &Arc<Core>) -> Result<Lease<'_>> {
 
 #[cold]
 fn find_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
+    if is_elsewhere(core) {
+        return Err(Error::BrandInUse(core.brand_name));
+    }
+    let lease = any_lease(core)?;
+    // Whoever finds it here is not asked again: no other heap of the brand has a transaction until this one has another lease.
+    LAST.with(|last| last.set(lease.context));
+    Ok(lease)
+}
+
+/// Whether this thread runs a transaction on another heap of the brand. A pointer that is dropped there is taken for one of that.
+pub(crate) fn is_elsewhere(core: &Arc<Core>) -> bool {
+    let is_it = |leased: &Leased| {
+        // SAFETY: a lease borrows the heap as long as its transaction runs.
+        leased.context.depth.get() > 0
+            && !eq(leased.context.core, Arc::as_ptr(core))
+            && unsafe { (*leased.context.core).brand } == core.brand
+    };
+    LEASED.with(|leased| leased.borrow().iter().any(is_it))
+}
+
+/// This thread's log of a heap, whatever it is doing.
+pub(crate) fn any_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
     let context = LEASED.with(|leased| {
         let mut leased = leased.borrow_mut();
         if let Some(mine) = leased.iter().find(|leased| eq(leased.context.core, Arc::as_ptr(core))) {
@@ -94,13 +116,11 @@ fn find_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
         leased.push(Leased { core: Arc::downgrade(core), context });
         Ok(at)
     })?;
-    LAST.with(|last| last.set(context));
     // SAFETY: it is in `LEASED`.
     Ok(unsafe { Lease::new(core, context) })
 }
 
-/// The transaction that this thread runs on the heap of a brand, for pointers that are dropped. A process has one heap of a brand
-/// open.
+/// The transaction that this thread runs on a heap of a brand, for pointers that are dropped.
 pub(crate) fn with_current(brand: TypeId, found: impl FnOnce(RawTx<'_>)) {
     // SAFETY: a lease borrows the heap as long as its transaction runs.
     let is_it = |at: &&Context| at.depth.get() > 0 && unsafe { (*at.core).brand } == brand;

@@ -11,6 +11,7 @@
 //! Versions are (clock, log) with a clock for each thread (thread-local clocks: Avni and Shavit, 2008), so that commits of
 //! different threads share no line.
 
+mod audit;
 mod blocks;
 mod commit;
 mod cut;
@@ -19,14 +20,16 @@ mod header;
 mod lease;
 mod own;
 mod record;
+mod snapshot;
 mod state;
+mod way;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
 pub(crate) use commit::freeze;
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
 pub(crate) use header::{Header, Meta, STRONG_MAX, WEAK_MAX};
-pub(crate) use lease::{Lease, end_lease, lease, with_current};
+pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, lease, with_current};
 use own::Lent;
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};
@@ -102,10 +105,10 @@ impl<'t> RawTx<'t> {
     }
 
     /// The same, and whether the lock has been taken just now.
-    #[inline]
+    #[inline(always)]
     fn lock_word(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
         let now = lock::load(word);
-        if now.is_free() {
+        if now.is_free() && !self.context.is_past.get() {
             let index = state.held.len();
             if lock::take(word, now, Word::held(self.core().base, self.context.slot, index)).is_ok() {
                 state.hold(word, now);
@@ -120,6 +123,10 @@ impl<'t> RawTx<'t> {
     #[inline(never)]
     fn lock_slowly(self, state: &mut State, at: u64, word: &AtomicU64) -> Result<(usize, bool)> {
         let (core, slot) = (self.core(), self.context.slot);
+        if state.snapshot.is_some() {
+            // Changes are made to what is there now.
+            return Err(state.doom(Error::Conflict));
+        }
         let mut spins = 0;
         loop {
             let now = lock::load(word);
@@ -244,7 +251,7 @@ impl<'t> RawTx<'t> {
         let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
         let before = lock::load(word);
-        if before.is_free() {
+        if before.is_free() && !self.context.is_past.get() {
             // SAFETY: passed on.
             let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
             if lock::load(word) == before {
@@ -331,6 +338,10 @@ impl<'t> RawTx<'t> {
         into: *mut u64,
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
+        if self.context.state().snapshot.is_some() {
+            // SAFETY: passed on.
+            return unsafe { self.read_snapshot((lock_at, tag), home, words, into) };
+        }
         let (base, slot) = (self.core().base, self.context.slot);
         let check = |found| match found == tag {
             true => Ok(()),
@@ -378,15 +389,23 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// The private copy of `words` words at `home`, which the lock at `lock_at` protects; made if there is none.
+    /// The private copy of `words` words at `home`, which the lock at `lock_at` protects; made if there is none. `kind` is the number
+    /// of the type whose value it is, if that has pointers.
     #[inline]
-    pub fn change(self, lock_at: u64, home: u64, words: usize) -> Result<Private<'t>> {
-        self.change_of(lock_at, home, words, None)
+    pub fn change(self, lock_at: u64, home: u64, words: usize, kind: u16) -> Result<Private<'t>> {
+        self.change_of(lock_at, home, words, kind, None)
     }
 
     /// The same of an object, which must be of the type `tag`.
     #[inline(always)]
-    pub fn change_of(self, lock_at: u64, home: u64, words: usize, tag: Option<u16>) -> Result<Private<'t>> {
+    pub fn change_of(
+        self,
+        lock_at: u64,
+        home: u64,
+        words: usize,
+        kind: u16,
+        tag: Option<u16>,
+    ) -> Result<Private<'t>> {
         let memory = &self.core().memory;
         let word = memory.lock_word(lock_at)?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
@@ -395,9 +414,9 @@ impl<'t> RawTx<'t> {
         let (index, is_new) = self.lock_word(&mut state, lock_at, word)?;
         if !is_new {
             drop(state);
-            return self.change_again(index, lock_at, home, words, tag);
+            return self.change_again(index, (lock_at, home), words, kind, tag);
         }
-        let data = state.add_shadow(index, home, words, false);
+        let data = state.add_shadow(index, home, words, (kind, false));
         drop(state);
         // SAFETY: the arena has room for the words.
         let found = unsafe { self.copy((lock_at, tag), home, words, data)? };
@@ -412,9 +431,9 @@ impl<'t> RawTx<'t> {
     fn change_again(
         self,
         index: usize,
-        lock_at: u64,
-        home: u64,
+        (lock_at, home): (u64, u64),
         words: usize,
+        kind: u16,
         tag: Option<u16>,
     ) -> Result<Private<'t>> {
         if let Some(tag) = tag
@@ -429,7 +448,7 @@ impl<'t> RawTx<'t> {
                 false => Err(state.doom(Error::damaged(home, "objects overlap"))),
             };
         }
-        let data = state.add_shadow(index, home, words, false);
+        let data = state.add_shadow(index, home, words, (kind, false));
         // SAFETY: the arena has room for the words.
         unsafe { self.core().memory.load(home, data, words)? };
         Ok(self.private_at(data))
@@ -450,6 +469,9 @@ impl<'t> RawTx<'t> {
     #[cold]
     pub fn distrust(self, error: Error) -> Error {
         let mut state = self.context.state();
+        if state.snapshot.is_some() {
+            return state.doom(Error::Conflict);
+        }
         match self.validate(&mut state) {
             Ok(()) => state.doom(error),
             Err(conflict) => conflict,

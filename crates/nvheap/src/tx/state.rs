@@ -4,14 +4,20 @@ use crate::arena::Arena;
 use crate::core::Core;
 use crate::error::Error;
 use crate::lock::{self, OWNERS, Word};
+use crate::snapshot::Snapshot;
 use crate::space::{Active, CLASSES};
 use crate::sync::AtomicU64;
+use crate::tx::audit::{self, Balances};
 use crate::tx::own::{Lent, Own};
 use crate::tx::record::Record;
+use crate::tx::way::Way;
 use std::cell::{Cell, RefCell};
 use std::ptr;
+use std::sync::Arc;
 
 const NONE: u32 = u32::MAX;
+/// The private copy of a header. No heap has so many types.
+pub(super) const HEADER_KIND: u16 = u16::MAX;
 /// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
 const LOOK_AROUND: usize = 1024;
 /// Locks, private copies, reads or blocks for which room is kept for the next transaction.
@@ -61,8 +67,24 @@ pub(super) struct Shadow {
     pub data: *mut u64,
     pub words: u32,
     next: u32,
-    /// Everything is logged, whatever the file holds: it is new.
-    pub is_new: bool,
+    /// The kind, and whether it is new: one store.
+    what: u32,
+}
+
+impl Shadow {
+    const NEW: u32 = 1 << 16;
+
+    /// The number of the type whose value it is, if that has pointers; or that it is a header.
+    #[inline(always)]
+    pub fn kind(&self) -> u16 {
+        self.what as u16
+    }
+
+    /// Everything is logged, whatever the file holds.
+    #[inline(always)]
+    pub fn is_new(&self) -> bool {
+        self.what & Self::NEW != 0
+    }
 }
 
 #[derive(Debug)]
@@ -86,7 +108,13 @@ pub(super) struct State {
     pub overflow: Option<(u64, u64)>,
     /// Objects without references, to be destroyed before the commit.
     pub dead: Vec<u64>,
+    /// What pointers have been moved or dropped whose private copies do not show it; and the balances at the last look.
+    pub moved: Balances,
+    pub balances: Balances,
     pub doomed: Option<Error>,
+    /// What it reads from, if not from what is there now.
+    pub snapshot: Option<Arc<Snapshot>>,
+    pub reads_lost: Option<usize>,
     pub record: Record,
     pub arena: Arena,
     /// The clocks of other threads' commits that this one knows to be over.
@@ -126,25 +154,33 @@ impl State {
     }
 
     /// Room for a private copy.
-    #[inline]
-    pub fn add_shadow(&mut self, index: usize, home: u64, words: usize, is_new: bool) -> *mut u64 {
+    #[inline(always)]
+    pub fn add_shadow(
+        &mut self,
+        index: usize,
+        home: u64,
+        words: usize,
+        (kind, is_new): (u16, bool),
+    ) -> *mut u64 {
         let start = self.arena.take(words + 1);
         // SAFETY: the arena has this word in front of the others.
         let data = unsafe {
             *start = 0;
             start.add(1)
         };
+        let what = u32::from(kind) | if is_new { Shadow::NEW } else { 0 };
         let next = std::mem::replace(&mut self.held[index].first, self.shadows.len() as u32);
-        self.shadows.push(Shadow { home, data, words: words as u32, next, is_new });
+        self.shadows.push(Shadow { home, data, words: words as u32, next, what });
         data
     }
 
-    /// Forgets the private copy at `home`: the object is being freed.
-    pub fn forget(&mut self, index: usize, home: u64) {
+    /// Forgets the private copy at `home`: its value has been dropped.
+    pub fn forget(&mut self, core: &Core, index: usize, home: u64) {
         let mut next = self.held[index].first;
         while next != NONE {
             let shadow = &mut self.shadows[next as usize];
-            if shadow.home == home {
+            if shadow.home == home && shadow.words > 0 {
+                audit::forgotten(&core.memory, &core.types, shadow, &mut self.moved, false);
                 (shadow.home, shadow.words) = (0, 0);
             }
             next = shadow.next;
@@ -152,11 +188,12 @@ impl State {
     }
 
     /// Forgets every private copy that a lock protects but the one at `home`.
-    pub fn forget_others(&mut self, index: usize, home: u64) {
+    pub fn forget_others(&mut self, core: &Core, index: usize, home: u64) {
         let mut next = self.held[index].first;
         while next != NONE {
             let shadow = &mut self.shadows[next as usize];
-            if shadow.home != home {
+            if shadow.home != home && shadow.words > 0 {
+                audit::forgotten(&core.memory, &core.types, shadow, &mut self.moved, true);
                 (shadow.home, shadow.words) = (0, 0);
             }
             next = shadow.next;
@@ -191,6 +228,7 @@ impl State {
             clear(&mut self.freed_pages);
             clear(&mut self.streamed);
             clear(&mut self.dead);
+            clear(&mut self.moved);
         }
         if self.doomed.is_some() {
             self.doomed = None;
@@ -202,7 +240,8 @@ impl State {
     #[inline]
     pub fn has_blocks(&self) -> bool {
         let pages = self.pages.len() | self.freed_pages.len() | self.streamed.len();
-        self.words.len() | self.allocated.len() | self.freed.len() | self.dead.len() | pages > 0
+        let blocks = self.words.len() | self.allocated.len() | self.freed.len() | self.dead.len();
+        blocks | self.moved.len() | pages > 0
     }
 }
 
@@ -227,6 +266,10 @@ pub(crate) struct Context {
     pub depth: Cell<u32>,
     /// Whether the list of objects to be destroyed may have some.
     pub has_dead: Cell<bool>,
+    /// Whether it reads from a snapshot.
+    pub is_past: Cell<bool>,
+    /// What the next try of the transaction reads.
+    pub(super) way: Cell<Way>,
     /// Objects whose last handle this thread has dropped, to be looked at.
     pub dropped: RefCell<Vec<u64>>,
     state: Own<State>,
@@ -247,14 +290,27 @@ impl Context {
             streamed: Vec::new(),
             overflow: None,
             dead: Vec::new(),
+            moved: Vec::new(),
+            balances: Vec::new(),
             doomed: None,
+            snapshot: None,
+            reads_lost: None,
             record: Record::default(),
             arena: Arena::default(),
             seen: [0; OWNERS],
             active: (0..CLASSES).map(|_| Active::default()).collect(),
         };
         let (dropped, state) = (RefCell::default(), Own::new(state));
-        Context { core, slot, depth: Cell::new(0), has_dead: Cell::new(true), dropped, state }
+        Context {
+            core,
+            slot,
+            depth: Cell::new(0),
+            has_dead: Cell::new(true),
+            is_past: Cell::new(false),
+            way: Cell::new(Way::Current),
+            dropped,
+            state,
+        }
     }
 
     /// What the thread keeps for its transaction, for one function at a time.

@@ -98,6 +98,22 @@ fn lose(heap: &Heap<Club>, length: usize, way: usize) -> Result<()> {
     })
 }
 
+/// Forgets pointers: to more objects than are freed in one transaction, to some that others lead to, and to a circle.
+fn forget(heap: &Heap<Club>) -> Result<()> {
+    let root = heap.root()?;
+    heap.transaction(|tx| {
+        let leaf = root.read(tx)?.leaf.as_ref().unwrap().share(tx)?;
+        std::mem::forget(leaf.share(tx)?);
+        for number in 0..70 {
+            std::mem::forget(Strong::new(tx, Leaf { number })?);
+        }
+        std::mem::forget(member(tx, &leaf)?);
+        let first = circle(tx, &leaf, 2, 0)?;
+        std::mem::forget((first.share(tx)?, first.downgrade(tx)?));
+        Ok(())
+    })
+}
+
 fn checked(heap: &mut Heap<Club>) -> Check {
     let found = heap.check().unwrap();
     assert!(found.problems.is_empty(), "{found:?}");
@@ -197,6 +213,7 @@ fn power_may_fail_at_any_moment() {
     for _ in 0..if is_exhaustive() { 3 } else { 2 } {
         lose(&heap, 40, 0).unwrap();
     }
+    forget(&heap).unwrap();
     heap.checkpoint().unwrap();
     simulated.record();
     heap.collect_cycles().unwrap();

@@ -202,10 +202,8 @@ fn a_heap_has_one_user_and_one_schema() {
     let (_folder, path) = path("heap");
     let heap = create(&path);
     assert!(matches!(Heap::<Bank>::open(&path, Options::default()), Err(Error::Busy(_))));
-    assert!(matches!(
-        Heap::<Bank>::create(path.with_extension("b"), Options::default(), |_| Ok(Root::default())),
-        Err(Error::BrandInUse(_))
-    ));
+    // Another heap of the brand is another matter.
+    drop(create(&path.with_extension("b")));
     drop(heap);
     struct Other;
     impl Brand for Other {

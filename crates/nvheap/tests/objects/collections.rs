@@ -1,6 +1,7 @@
 //! Collections against those of std: any operations, some of whose transactions are given up, then everything that can be
 //! read, and the same again after reopening.
 
+use nvlab_nvheap::collections::Entry;
 use nvlab_nvheap::{
     Brand, Error, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist, Result, Tx,
 };
@@ -37,6 +38,7 @@ enum Step {
     Insert(u64, u64),
     Remove(u64),
     Change(u64, u64),
+    Toggle(u64, u64),
     PopFirst,
     PopLast,
     Retain(u64),
@@ -51,7 +53,8 @@ fn step(keys: u64) -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (key.clone(), any::<u64>()).prop_map(|(key, value)| Step::Insert(key, value)),
         9 => key.clone().prop_map(Step::Remove),
-        3 => (key, any::<u64>()).prop_map(|(key, value)| Step::Change(key, value)),
+        3 => (key.clone(), any::<u64>()).prop_map(|(key, value)| Step::Change(key, value)),
+        6 => (key, any::<u64>()).prop_map(|(key, value)| Step::Toggle(key, value)),
         1 => Just(Step::PopFirst),
         1 => Just(Step::PopLast),
         1 => (2..9_u64).prop_map(Step::Retain),
@@ -100,10 +103,43 @@ fn change(tx: &Tx<'_, Lab>, root: &mut Root, model: &mut Model, key: u64, value:
     Ok(())
 }
 
+/// Inserts a key if it is absent, removes it if it is present; the hash maps say which.
+fn toggle(tx: &Tx<'_, Lab>, root: &mut Root, model: &mut Model, key: u64, value: u64) -> Result<()> {
+    let old = model.map.remove(&key);
+    if old.is_none() {
+        model.map.insert(key, value);
+    }
+    match root.hash.entry(tx, key)? {
+        Entry::Occupied(mut found) => {
+            *found.get_mut() += 1;
+            assert_eq!(Some(found.remove()?), old.map(|old| old.wrapping_add(1)));
+        }
+        Entry::Vacant(free) => {
+            assert_eq!(old, None);
+            free.insert(value)?;
+        }
+    }
+    match root.index.entry(tx, PString::new(tx, &name(key))?)? {
+        Entry::Occupied(found) => {
+            assert_eq!(Some(*found.get().read(tx)?), old);
+            drop(found.remove()?);
+        }
+        Entry::Vacant(free) => free.insert(PBox::new(tx, value)?)?,
+    }
+    if root.tree.remove(tx, &key)?.is_none() {
+        root.tree.insert(tx, key, value)?;
+    }
+    if root.names.remove(tx, &name(key))?.is_none() {
+        root.names.insert(tx, PString::new(tx, &name(key))?, PBox::new(tx, value)?)?;
+    }
+    Ok(())
+}
+
 fn run(tx: &Tx<'_, Lab>, root: &mut Root, model: &mut Model, step: &Step) -> Result<()> {
     match *step {
         Step::Insert(key, value) => insert(tx, root, model, key, value)?,
         Step::Remove(key) => remove(tx, root, model, key)?,
+        Step::Toggle(key, value) => toggle(tx, root, model, key, value)?,
         Step::Change(key, value) => change(tx, root, model, key, value)?,
         Step::PopFirst | Step::PopLast => {
             let (is_first, map) = (matches!(step, Step::PopFirst), &mut model.map);

@@ -9,5 +9,7 @@ mod logs;
 mod migrate;
 mod places;
 mod refused;
+mod snapshots;
 mod space;
+mod strays;
 mod threads;

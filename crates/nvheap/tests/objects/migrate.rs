@@ -265,11 +265,9 @@ fn what_cannot_be_migrated_is_refused() {
     std::fs::hard_link(&path, &link).unwrap();
     assert!(matches!(chain().open(&path, options()), Err(Error::Invalid(_))), "another name");
     std::fs::remove_file(&link).unwrap();
-    // The heap of a version is open.
+    // Another heap of a version is open.
     let elsewhere = path.with_extension("elsewhere");
-    let open = create(&elsewhere, 1);
-    assert!(matches!(chain().open(&path, options()), Err(Error::BrandInUse(_))));
-    drop(open);
+    let _open = create(&elsewhere, 1);
     assert_eq!(files(&folder), 2);
     verify(chain().open(&path, options()).unwrap(), 10);
 }

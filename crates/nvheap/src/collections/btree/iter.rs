@@ -65,7 +65,7 @@ pub(super) fn after<'t, K: Key<H>, V: Persist<H>, H: Brand>(
     })?;
     let copy = |place: Place| {
         map.with(tx, place, |entries| {
-            (Ref::copy(entries.key(place.position)), Ref::copy(entries.value(place.position)))
+            (Ref::copy(tx.raw, entries.key(place.position)), Ref::copy(tx.raw, entries.value(place.position)))
         })
     };
     place.map(copy).transpose()
@@ -122,7 +122,8 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand, R: RangeBounds<K::Query>> Range<'t,
     fn advance(&mut self, way: Way) -> Result<Option<Entry<'t, K, V>>> {
         let end = if way == Way::Forth { &mut self.front } else { &mut self.back };
         if let Some((leaf, position)) = &mut end.leaf {
-            let entry = (Ref::copy(leaf.key(*position)), Ref::copy(leaf.value(*position)));
+            let entry =
+                (Ref::copy(self.tx.raw, leaf.key(*position)), Ref::copy(self.tx.raw, leaf.value(*position)));
             let next = if way == Way::Forth { Some(*position + 1) } else { position.checked_sub(1) };
             match next.filter(|&next| next < leaf.len()) {
                 Some(next) => *position = next,
@@ -139,8 +140,8 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand, R: RangeBounds<K::Query>> Range<'t,
         }
         let inner = read_inner::<K, V, H>(self.tx, place.node)?;
         Ok(Some((
-            Ref::copy(inner.entries.key(place.position)),
-            Ref::copy(inner.entries.value(place.position)),
+            Ref::copy(self.tx.raw, inner.entries.key(place.position)),
+            Ref::copy(self.tx.raw, inner.entries.value(place.position)),
         )))
     }
 
@@ -174,7 +175,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand, R: RangeBounds<K::Query>> Range<'t,
         match &entry {
             Ok(Some((key, _))) => {
                 let end = if way == Way::Forth { &mut self.front } else { &mut self.back };
-                end.last = Some(Ref::copy(key));
+                end.last = Some(Ref::copy(self.tx.raw, key));
             }
             _ => self.is_over = true,
         }

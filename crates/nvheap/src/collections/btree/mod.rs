@@ -161,6 +161,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
     #[inline]
     fn door(&self, tx: &Tx<'_, H>) -> Result<Door> {
         let mut room = Room::new();
+        self.anchor.trust(tx)?;
         let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
         if anchor.height > HEIGHT_MAX as u64 {
             return Err(tx.raw.distrust(Error::damaged(0, format!("a tree of {} levels", anchor.height))));
@@ -228,7 +229,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
     /// The value of a key.
     pub fn get<'t>(&'t self, tx: &'t Tx<'_, H>, query: &K::Query) -> Result<Option<Ref<'t, V>>> {
         let Some(place) = self.find(tx, query)? else { return Ok(None) };
-        self.with(tx, place, |entries| Ref::copy(entries.value(place.position))).map(Some)
+        self.with(tx, place, |entries| Ref::copy(tx.raw, entries.value(place.position))).map(Some)
     }
 
     /// The value of a key, for a change.

@@ -7,6 +7,9 @@
 //! A map's anchor has the array of buckets. They are objects of their own, read and changed as a whole.
 
 mod bucket;
+mod entry;
+
+pub use entry::{Entry, OccupiedEntry, VacantEntry};
 
 use super::counter::{Counter, Stripe};
 use super::guard::{Ref, RefMut};
@@ -18,6 +21,7 @@ use crate::pointer::{PBox, Read, Room, Write, peek, read, write_node};
 use crate::tx::Tx;
 use crate::vec::PVec;
 use bucket::{Bucket, tag};
+use entry::Place;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -139,7 +143,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         if anchor.buckets.is_empty() {
             return Ok(None);
         }
-        let link = anchor.buckets.read(tx, number(hash, anchor.buckets.len()))?;
+        let link = anchor.buckets.get(tx, number(hash, anchor.buckets.len()))?;
         Ok(link.as_ref().map(PBox::word))
     }
 
@@ -178,6 +182,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     ) -> Result<Search<'t, K, V, H>> {
         let (hash, first, stripe) = {
             let mut room = Room::new();
+            self.anchor.trust(tx)?;
             let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
             let hash = query(anchor.seed)?;
             (hash, self.first(tx, anchor, hash)?, anchor.count.stripe(tx))
@@ -210,7 +215,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
 
     /// The value of a key.
     pub fn get<'t>(&'t self, tx: &'t Tx<'_, H>, query: &K::Query) -> Result<Option<Ref<'t, V>>> {
-        self.look(tx, query, |bucket, slot| Ref::copy(&bucket.entry(slot).1))
+        self.look(tx, query, |bucket, slot| Ref::copy(tx.raw, &bucket.entry(slot).1))
     }
 
     /// Whether it has a key.
@@ -235,27 +240,41 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     where
         K: Borrow<K::Query> + Copy,
     {
-        if let Some(found) = self.get_mut(tx, key.borrow())? {
-            return Ok(found);
+        match self.entry(tx, key)? {
+            Entry::Occupied(found) => return Ok(found.into_mut()),
+            Entry::Vacant(free) => free.insert(value()?)?,
         }
-        self.insert(tx, key, value()?)?;
         let found = self.get_mut(tx, key.borrow())?;
         found.ok_or_else(|| tx.raw.doom(Error::Invalid("a key that is not equal to itself".into())))
     }
 
-    /// Inserts an entry, or replaces that of an equal key, whose value it returns.
-    pub fn insert(&self, tx: &Tx<'_, H>, key: K, value: V) -> Result<Option<V>> {
+    /// The place of a key, which is looked up once however the transaction goes on:
+    ///
+    /// ```
+    /// # use nvlab_nvheap::{Brand, PHashMap, Result, Tx, collections::Entry};
+    /// # fn toggle<H: Brand>(map: &PHashMap<u64, u64, H>, tx: &Tx<'_, H>, key: u64) -> Result<()> {
+    /// match map.entry(tx, key)? {
+    ///     Entry::Occupied(found) => found.remove().map(drop),
+    ///     Entry::Vacant(free) => free.insert(1),
+    /// }
+    /// # }
+    /// ```
+    pub fn entry<'t>(&'t self, tx: &'t Tx<'_, H>, key: K) -> Result<Entry<'t, K, V, H>> {
         let is_equal = |other: &K| Ok(other.compare_keys(tx, &key)? == Ordering::Equal);
         let Search { hash, stripe, found, free } = self.find(tx, |seed| key.hash_key(tx, seed), is_equal)?;
-        if let Some((mut bucket, slot)) = found {
-            return Ok(Some(std::mem::replace(&mut bucket.entry_mut(slot).1, value)));
+        let place = Place { map: self, tx, hash, stripe };
+        Ok(match found {
+            Some(slot) => Entry::Occupied(OccupiedEntry { place, slot }),
+            None => Entry::Vacant(VacantEntry { place, key, free }),
+        })
+    }
+
+    /// Inserts an entry, or replaces that of an equal key, whose value it returns.
+    pub fn insert(&self, tx: &Tx<'_, H>, key: K, value: V) -> Result<Option<V>> {
+        match self.entry(tx, key)? {
+            Entry::Occupied(mut found) => Ok(Some(std::mem::replace(found.get_mut(), value))),
+            Entry::Vacant(free) => free.insert(value).map(|()| None),
         }
-        match free {
-            Some((mut bucket, slot)) => bucket.put(slot, tag(hash), key, value),
-            None => self.put(tx, hash, key, value, true)?,
-        }
-        self.count(tx, stripe, 1)?;
-        Ok(None)
     }
 
     /// Puts an entry whose key is not there yet. `may_split`: the map may grow first.
@@ -351,15 +370,8 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         is_equal: impl FnMut(&K) -> Result<bool>,
     ) -> Result<Option<(K, V)>> {
         let Search { hash, stripe, found, .. } = self.find(tx, query, is_equal)?;
-        let Some((mut bucket, slot)) = found else { return Ok(None) };
-        let entry = bucket.take(slot);
-        let is_empty = bucket.is_empty();
-        drop(bucket);
-        if is_empty {
-            self.prune(tx, hash)?;
-        }
-        self.count(tx, stripe, -1)?;
-        Ok(Some(entry))
+        let place = Place { map: self, tx, hash, stripe };
+        found.map(|slot| OccupiedEntry { place, slot }.remove_entry()).transpose()
     }
 
     /// Removes empty buckets from a chain.
@@ -431,7 +443,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         loop {
             for slot in (0..SLOTS).filter(|&slot| bucket.is_used(slot)) {
                 let entry = bucket.entry(slot);
-                into.push((Ref::copy(&entry.0), Ref::copy(&entry.1)));
+                into.push((Ref::copy(tx.raw, &entry.0), Ref::copy(tx.raw, &entry.1)));
             }
             let next = match &bucket.next {
                 Some(next) => next.read(tx)?,

@@ -1,0 +1,100 @@
+//! A copy of an open heap, of one moment, while transactions go on.
+//!
+//! The copy is a heap that was closed in order: it has no records to be replayed. Its headers are written last, when everything
+//! else is durable, so a copy that was cut off is no heap.
+
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::heap::Heap;
+use crate::layout::{HEADERS, Header, LINE, TYPES};
+use crate::locked::lock;
+use crate::mutex::locked;
+use crate::persist::Brand;
+use crate::snapshot::Snapshot;
+use crate::wait::back_off;
+use nvlab_os::file;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Words copied at a time.
+const PIECE_WORDS: usize = 8192;
+
+impl<H: Brand> Heap<H> {
+    /// Copies the heap into a new file while transactions go on: the copy has all that committed before a moment during the
+    /// call, and nothing of later ones. It is durable on return, which says how many bytes it has.
+    ///
+    /// Until then what transactions overwrite is kept in memory, at most as much as the heap has. It waits for a long read that
+    /// has a snapshot of its own ([`Heap::transaction`]).
+    ///
+    /// # Errors
+    /// [`Error::Io`] if there is a file already, or no room; [`Error::Invalid`] for a heap in recoverable memory, whose segment
+    /// and log are copied together.
+    pub fn backup_to(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let (core, path) = (&*self.core, path.as_ref());
+        if core.memory.region().is_some() {
+            return Err(Error::Invalid("a heap in recoverable memory is copied with its log".into()));
+        }
+        let new = file::private().create_new(true).open(path);
+        let new = new.map_err(Error::io("create", &path.display()))?;
+        lock(&new, path)?;
+        let mut tries = 0;
+        let snapshot = loop {
+            if let Some(snapshot) = core.take_snapshot()? {
+                break snapshot;
+            }
+            tries += 1;
+            back_off(tries);
+        };
+        let copied = copy(core, &snapshot, &new, path);
+        core.end_snapshot(snapshot);
+        copied.inspect_err(|_| _ = std::fs::remove_file(path))
+    }
+}
+
+fn copy(core: &Core, snapshot: &Snapshot, new: &File, path: &Path) -> Result<u64> {
+    let (layout, bytes) = (&core.layout, snapshot.bytes());
+    new.set_len(bytes).map_err(Error::io("lengthen", &path.display()))?;
+    // The halves of the logs stay empty, and so do the headers for now.
+    let heads = (0..layout.logs as usize).map(|log| layout.log_head(log)..layout.log_head(log) + LINE);
+    for range in heads.chain([TYPES, layout.page_table()..bytes]) {
+        copy_range(core, snapshot, (new, path), range)?;
+    }
+    let sync = || new.sync_all().map_err(Error::io("sync", &path.display()));
+    sync()?;
+    // As of now: locks may have been copied that commits released since.
+    let header: Header = *locked(&core.header);
+    for at in HEADERS {
+        write(new, path, at, &header.encode())?;
+    }
+    sync()?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder_file = File::open(folder).and_then(|folder| folder.sync_all());
+    folder_file.map_err(Error::io("sync", &folder.display()))?;
+    Ok(bytes)
+}
+
+fn copy_range(
+    core: &Core,
+    snapshot: &Snapshot,
+    (new, path): (&File, &Path),
+    range: Range<u64>,
+) -> Result<()> {
+    let mut piece = vec![0; PIECE_WORDS];
+    for at in range.clone().step_by(PIECE_WORDS * 8) {
+        let words = &mut piece[..PIECE_WORDS.min(((range.end - at) / 8) as usize)];
+        core.memory.copy_words(at, words)?;
+        snapshot.restore(at, words);
+        // What is zero stays a hole.
+        if words.iter().any(|&word| word != 0) {
+            write(new, path, at, words)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(new: &File, path: &Path, at: u64, words: &[u64]) -> Result<()> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    new.write_all_at(&bytes, at).map_err(Error::io("write", &path.display()))
+}

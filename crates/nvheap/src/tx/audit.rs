@@ -1,0 +1,203 @@
+//! Whether a transaction's pointers and its counts of references agree.
+//!
+//! Safe code can keep a pointer beyond its transaction, in a variable of the thread, and can forget one. What either does to a
+//! heap is found out here, at the end of every transaction: the *balance* of an object is what its count has gained less what the
+//! pointers to it have. It is 0 where pointers were made, copied, moved and dropped as they should be.
+//!
+//! 1. Below 0: a pointer was stored or dropped that this transaction neither made nor found. The commit is refused.
+//! 2. Above 0: a pointer was neither stored nor dropped. The object is lost if nothing else leads to it, which does no harm;
+//!    its place is remembered ([`crate::strays`]).
+//! 3. A pointer to such a place is followed only if it is in what the file holds, or if the balance says that the transaction
+//!    has one. So one of another transaction, heap or opening reaches nothing, whatever its place is used for by then.
+//!
+//! Rejected: a lifetime in the types of pointers. Every type that lies in a heap would have it as a parameter.
+
+use super::state::{HEADER_KIND, Shadow, State};
+use super::{Meta, RawTx};
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::memory::Memory;
+use crate::persist::TypeEntry;
+use crate::pointer::offset;
+use crate::strays;
+use std::num::NonZeroU64;
+
+/// Objects, each once for either kind of reference, and what is added to their balances.
+pub(super) type Balances = Vec<(u64, i64)>;
+
+fn key(at: u64, is_weak: bool) -> u64 {
+    at << 1 | u64::from(is_weak)
+}
+
+fn entry(core: &Core, kind: u16) -> Option<&TypeEntry> {
+    core.types.get(usize::from(kind).wrapping_sub(1))
+}
+
+/// Adds `sign` for every pointer of a value.
+fn add_pointers(entry: &TypeEntry, words: &[u64], sign: i64, into: &mut Balances) {
+    for pointer in &entry.pointers {
+        if let Some(word) = words.get(pointer.word as usize).copied().and_then(NonZeroU64::new) {
+            into.push((key(offset(word), pointer.is_weak), sign));
+        }
+    }
+}
+
+/// The balance of what a private copy changes.
+fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
+    // What the file has of something new is no value.
+    let old = match shadow.is_new() {
+        true => &[][..],
+        false => core.memory.held(shadow.home, shadow.words as usize)?,
+    };
+    let new = super::commit::private_words(shadow.data, shadow.words as usize);
+    if shadow.kind() == HEADER_KIND {
+        let (old, new) = (Meta(old.first().copied().unwrap_or(0)), Meta(new[0]));
+        let at = shadow.home - 8;
+        for (is_weak, old, new) in [(false, old.strong(), new.strong()), (true, old.weak(), new.weak())] {
+            if old != new {
+                into.push((key(at, is_weak), new as i64 - old as i64));
+            }
+        }
+        return Ok(());
+    }
+    let Some(entry) = entry(core, shadow.kind()) else { return Ok(()) };
+    for pointer in &entry.pointers {
+        let at = pointer.word as usize;
+        let (old, new) = (old.get(at).copied().unwrap_or(0), new.get(at).copied().unwrap_or(0));
+        if old == new {
+            continue;
+        }
+        for (word, sign) in [(old, 1), (new, -1)] {
+            if let Some(word) = NonZeroU64::new(word) {
+                into.push((key(offset(word), pointer.is_weak), sign));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A private copy is about to be forgotten: the value has been dropped, or moved to another block.
+pub(super) fn forgotten(
+    memory: &Memory,
+    types: &[TypeEntry],
+    shadow: &Shadow,
+    into: &mut Balances,
+    is_moved: bool,
+) {
+    let Some(entry) = types.get(usize::from(shadow.kind()).wrapping_sub(1)) else { return };
+    let words = shadow.words as usize;
+    if !shadow.is_new()
+        && let Ok(old) = memory.held(shadow.home, words)
+    {
+        add_pointers(entry, old, 1, into);
+    }
+    if is_moved {
+        add_pointers(entry, super::commit::private_words(shadow.data, words), -1, into);
+    }
+}
+
+/// Computes the balances that there are.
+fn balances<'s>(core: &Core, state: &'s mut State) -> Result<&'s Balances> {
+    let State { shadows, moved, balances: found, .. } = state;
+    found.clear();
+    for shadow in shadows.iter().filter(|shadow| shadow.kind() != 0 && shadow.words != 0) {
+        add_shadow(core, shadow, found)?;
+    }
+    found.extend_from_slice(moved);
+    found.sort_unstable();
+    found.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        kept.1 += if is_same { next.1 } else { 0 };
+        is_same
+    });
+    Ok(found)
+}
+
+impl RawTx<'_> {
+    /// Before a commit: refuses pointers that are not this transaction's.
+    #[inline]
+    pub(super) fn audit(self, state: &mut State) -> Result<()> {
+        // Nothing is stored that need not be: a commit's fence waits for it.
+        match state.moved.is_empty() && state.shadows.iter().all(|shadow| shadow.kind() == 0) {
+            true => Ok(()),
+            false => self.audit_pointers(state),
+        }
+    }
+
+    #[inline(never)]
+    fn audit_pointers(self, state: &mut State) -> Result<()> {
+        let found = balances(self.core(), state)?;
+        if let Some(&(key, _)) = found.iter().find(|&&(_, balance)| balance < 0) {
+            return Err(state.doom(Error::Stray { offset: key >> 1 }));
+        }
+        self.remember(found);
+        Ok(())
+    }
+
+    fn remember(self, found: &Balances) {
+        let strays = found.iter().filter(|&&(_, balance)| balance > 0);
+        strays.for_each(|&(key, _)| strays::add(self.core().brand, key >> 1));
+    }
+
+    /// Before everything is undone: remembers the pointers that outlive it.
+    #[inline(never)]
+    pub(super) fn audit_undone(self, state: &mut State) {
+        if let Ok(found) = balances(self.core(), state) {
+            self.remember(found);
+        }
+    }
+
+    /// A pointer without a count, or a count without a pointer, is as it should be: `gained` more are counted.
+    pub fn allow(self, at: u64, is_weak: bool, gained: i64) {
+        self.context.state().moved.push((key(at, is_weak), -gained));
+    }
+
+    /// Pointers of a value were written in place, or (`sign` is 1) are about to be stored a second time.
+    pub fn note_pointers(self, tag: u16, words: &[u64], sign: i64) {
+        if let Some(entry) = entry(self.core(), tag) {
+            add_pointers(entry, words, sign, &mut self.context.state().moved);
+        }
+    }
+
+    /// Refuses to follow a pointer, which lies at `place`, if it is not this transaction's.
+    #[inline(always)]
+    pub fn trust<P>(self, place: *const P, word: NonZeroU64, is_weak: bool) -> Result<()> {
+        match strays::any() {
+            false => Ok(()),
+            true => self.examine(place.cast(), word, is_weak),
+        }
+    }
+
+    #[cold]
+    fn examine(self, place: *const u64, word: NonZeroU64, is_weak: bool) -> Result<()> {
+        let (core, at) = (self.core(), offset(word));
+        if !strays::has(core.brand, at) {
+            return Ok(());
+        }
+        let mut state = self.context.state();
+        let state = &mut *state;
+        let least = if state.arena.contains(place) {
+            let copy = |shadow: &&Shadow| {
+                let behind = shadow.data.wrapping_add(shadow.words as usize);
+                (shadow.data.cast_const()..behind.cast_const()).contains(&place)
+            };
+            // Other copies are those of what the file holds.
+            let Some(shadow) = state.shadows.iter().find(copy) else { return Ok(()) };
+            let index = (place.addr() - shadow.data.addr()) / 8;
+            let old = core.memory.held(shadow.home, shadow.words as usize)?;
+            if !shadow.is_new() && old[index] == word.get() {
+                return Ok(());
+            }
+            0
+        } else {
+            1
+        };
+        let found = balances(core, state)?;
+        let balance =
+            found.iter().find(|&&(of, _)| of == key(at, is_weak)).map_or(0, |&(_, balance)| balance);
+        match balance >= least {
+            true => Ok(()),
+            false => Err(state.doom(Error::Stray { offset: at })),
+        }
+    }
+}

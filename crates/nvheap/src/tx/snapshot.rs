@@ -1,0 +1,81 @@
+//! Transactions that read what was there at a moment, and copies of what was read.
+
+use super::way::Way;
+use super::{Meta, Private, RawTx};
+use crate::error::{Error, Result};
+use crate::wait::back_off;
+use std::sync::atomic::Ordering;
+
+impl<'t> RawTx<'t> {
+    /// Before a transaction that others were in the way of is tried again, after so many tries: waits, or has it read from a
+    /// snapshot. Nothing of this is where a transaction begins: what is stored there waits for the fence of the one before.
+    #[cold]
+    pub fn prepare_try(self, tries: u32) -> Result<()> {
+        let last = if tries == 1 { Way::Current } else { self.context.way.get() };
+        let way = last.next(tries, self.context.state().reads_lost);
+        self.context.way.set(way);
+        if way == Way::Snapshot {
+            self.begin_snapshot()?;
+        }
+        if !self.context.is_past.get() {
+            back_off(tries);
+        }
+        Ok(())
+    }
+
+    /// What the next transaction reads, as long as it changes nothing, is of this moment, whatever others commit meanwhile; nothing
+    /// if somebody else has a snapshot.
+    pub fn begin_snapshot(self) -> Result<()> {
+        let snapshot = self.core().take_snapshot()?;
+        self.context.is_past.set(snapshot.is_some());
+        self.context.state().snapshot = snapshot;
+        Ok(())
+    }
+
+    /// Copies the words as they were when the snapshot began.
+    ///
+    /// # Safety
+    /// As of [`RawTx::read`].
+    #[inline(never)]
+    pub(super) unsafe fn read_snapshot(
+        self,
+        (lock_at, tag): (u64, Option<u16>),
+        home: u64,
+        words: usize,
+        into: *mut u64,
+    ) -> Result<Option<Private<'t>>> {
+        let slot = &self.core().slots[self.context.slot];
+        if slot.runs.load(Ordering::Relaxed) & 1 == 1 {
+            // Nobody need wait for what it reads.
+            slot.end_run();
+        }
+        let mut state = self.context.state();
+        let (memory, snapshot) = (&self.core().memory, state.snapshot.as_ref().expect("found by the caller"));
+        if let Some(tag) = tag {
+            let mut meta = [0];
+            memory.copy_words(lock_at + 8, &mut meta)?;
+            snapshot.restore(lock_at + 8, &mut meta);
+            if Meta(meta[0]).tag() != tag {
+                // A handle may lead to an object that is newer.
+                return Err(state.doom(Error::Conflict));
+            }
+        }
+        // SAFETY: passed on: the words are initialised by the first, and nobody else has them.
+        unsafe {
+            memory.load(home, into, words)?;
+            snapshot.restore(home, std::slice::from_raw_parts_mut(into, words));
+        }
+        Ok(None)
+    }
+
+    /// A copy of a value that the file holds; it stays until the transaction ends.
+    #[cold]
+    pub fn keep_copy<T>(self, value: &T) -> &'t T {
+        let place = self.context.state().arena.take(size_of::<T>().div_ceil(8)).cast::<T>();
+        // SAFETY: the arena has room for the value, aligned, until the transaction ends; nobody drops or changes the copy.
+        unsafe {
+            std::ptr::copy_nonoverlapping(value, place, 1);
+            &*place
+        }
+    }
+}

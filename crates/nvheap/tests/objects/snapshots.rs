@@ -1,0 +1,271 @@
+//! Long reads and copies of a heap that others change meanwhile, and two heaps of one brand.
+
+#![allow(clippy::unit_arg)] // Closures that do something and end in `Ok`.
+
+use nvlab_nvheap::{
+    Brand, Error, Heap, Inspection, Options, PBTreeMap, PBox, PHashMap, PList, PString, PVec, Persist,
+    Result, Tx,
+};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+struct Busy;
+impl Brand for Busy {
+    type Root = Root;
+}
+
+#[derive(Persist)]
+#[persist(heap = Busy)]
+#[repr(C)]
+struct Root {
+    sorted: PBTreeMap<u64, u64, Busy>,
+    hashed: PHashMap<u64, u64, Busy>,
+    list: PList<u64, Busy>,
+    array: PVec<u64, Busy>,
+    text: PString<Busy>,
+    owned: Option<PBox<[u64; 100], Busy>>,
+    changes: u64,
+}
+
+const ENTRIES: u64 = 20_000;
+
+fn create(path: &Path) -> Heap<Busy> {
+    let heap = Heap::create(path, Options::default(), |tx| {
+        let mut list = PList::new();
+        for value in 0..100 {
+            list.push_back(tx, value)?;
+        }
+        Ok(Root {
+            sorted: PBTreeMap::new(tx)?,
+            hashed: PHashMap::new(tx)?,
+            list,
+            array: PVec::from_fn(tx, 30_000, |_| Ok(0))?,
+            text: PString::new(tx, "0")?,
+            owned: None,
+            changes: 0,
+        })
+    })
+    .unwrap();
+    let root = heap.root().unwrap();
+    for first in (0..ENTRIES).step_by(1000) {
+        heap.transaction(|tx| {
+            let root = root.read(tx)?;
+            for key in first..first + 1000 {
+                root.sorted.insert(tx, key * 2, 1)?;
+                root.hashed.insert(tx, key * 2, 1)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+    heap
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = folder.path().join("heap");
+    (folder, path)
+}
+
+fn draw(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// Moves an entry in both maps and something of the rest; every fiftieth time also arrays, so that blocks and pages are used again.
+fn change(root: &mut Root, tx: &Tx<'_, Busy>, seed: &mut u64) -> Result<()> {
+    let (from, to) = (draw(seed) % (4 * ENTRIES), draw(seed) % (4 * ENTRIES));
+    for is_sorted in [true, false] {
+        let (taken, is_free) = match is_sorted {
+            true => (root.sorted.remove(tx, &from)?, !root.sorted.contains_key(tx, &to)?),
+            false => (root.hashed.remove(tx, &from)?, !root.hashed.contains_key(tx, &to)?),
+        };
+        let Some(value) = taken else { continue };
+        let key = if is_free { to } else { from };
+        match is_sorted {
+            true => root.sorted.insert(tx, key, value)?,
+            false => root.hashed.insert(tx, key, value)?,
+        };
+    }
+    let first = root.list.pop_front(tx)?.unwrap();
+    root.list.push_back(tx, first)?;
+    root.changes += 1;
+    root.text.set(tx, &root.changes.to_string())?;
+    root.owned = Some(PBox::new(tx, [root.changes; 100])?);
+    if root.changes.is_multiple_of(50) {
+        let changes = root.changes;
+        root.array = PVec::from_fn(tx, 30_000, |_| Ok(changes))?;
+    }
+    Ok(())
+}
+
+/// Everything is of one moment; returns which.
+fn look(root: &Root, tx: &Tx<'_, Busy>) -> Result<u64> {
+    let (mut last, mut count) = (None, 0);
+    for entry in root.sorted.iter(tx) {
+        let (key, value) = entry?;
+        assert!(last < Some(*key) && *value == 1, "{last:?}, then {}", *key);
+        (last, count) = (Some(*key), count + 1);
+    }
+    assert_eq!(count, ENTRIES, "of {}", root.changes);
+    let mut hashed = 0;
+    for value in root.hashed.values(tx) {
+        hashed += *value?;
+    }
+    assert_eq!(hashed, ENTRIES);
+    let mut list = 0;
+    for value in root.list.iter(tx) {
+        list += *value?;
+    }
+    assert_eq!(list, 99 * 50);
+    assert_eq!(root.text.get(tx)?, root.changes.to_string());
+    if let Some(owned) = &root.owned {
+        assert_eq!(*owned.read(tx)?, [root.changes; 100]);
+    }
+    for value in root.array.iter(tx) {
+        assert_eq!(*value?, root.changes / 50 * 50);
+    }
+    Ok(root.changes)
+}
+
+/// Runs `work` while a thread changes the heap all the time.
+fn beside_a_writer<R>(heap: &Heap<Busy>, work: impl FnOnce(&AtomicU64) -> R) -> R {
+    let (is_over, changes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (root, mut seed) = (heap.root().unwrap(), 88_172_645_463_325_252);
+            while !is_over.load(Relaxed) {
+                heap.transaction(|tx| change(&mut *root.write(tx)?, tx, &mut seed)).unwrap();
+                changes.fetch_add(1, Relaxed);
+            }
+        });
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&changes)));
+        is_over.store(true, Relaxed);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[test]
+fn a_long_read_ends_beside_a_writer() {
+    let (_folder, path) = folder();
+    let mut heap = create(&path);
+    let root = heap.root().unwrap();
+    beside_a_writer(&heap, |changes| {
+        let mut tries = 0;
+        for _ in 0..20 {
+            let before = changes.load(Relaxed);
+            let seen = heap.transaction(|tx| {
+                tries += 1;
+                look(&*root.read(tx)?, tx)
+            });
+            // Not a moment before the call.
+            assert!(seen.unwrap() >= before);
+        }
+        assert!(tries <= 20 * 6, "{tries} tries for 20 reads");
+        while changes.load(Relaxed) < 200 {
+            std::thread::yield_now();
+        }
+    });
+    let found = heap.check().unwrap();
+    assert!(found.problems.is_empty() && found.unreachable == 0, "{found:?}");
+}
+
+#[test]
+fn a_read_that_changes_something_in_the_end_is_no_snapshot() {
+    let (_folder, path) = folder();
+    let heap = create(&path);
+    let root = heap.root().unwrap();
+    beside_a_writer(&heap, |_| {
+        let mut seed = 77;
+        for _ in 0..20 {
+            let (before, after) = heap
+                .transaction(|tx| {
+                    let before = root.read(tx)?.changes;
+                    let mut root = root.write(tx)?;
+                    change(&mut root, tx, &mut seed)?;
+                    Ok((before, root.changes))
+                })
+                .unwrap();
+            assert_eq!(after, before + 1);
+        }
+    });
+    assert!(heap.transaction(|tx| look(&*root.read(tx)?, tx)).unwrap() >= 20);
+}
+
+#[test]
+fn a_backup_is_of_one_moment() {
+    let (folder, path) = folder();
+    let heap = create(&path);
+    beside_a_writer(&heap, |changes| {
+        for round in 0..10 {
+            let before = changes.load(Relaxed);
+            let copy = folder.path().join(format!("backup-{round}"));
+            let bytes = heap.backup_to(&copy).unwrap();
+            assert_eq!(std::fs::metadata(&copy).unwrap().len(), bytes);
+            let found = Inspection::open(&copy).unwrap().check().unwrap();
+            assert!(found.problems.is_empty() && found.unreachable == 0, "{found:?}");
+            // It is a heap of the same brand, open beside the other one.
+            let backup = Heap::<Busy>::open(&copy, Options::default()).unwrap();
+            assert_eq!(backup.stat().replayed, 0);
+            let root = backup.root().unwrap();
+            let seen = backup.transaction(|tx| look(&*root.read(tx)?, tx)).unwrap();
+            assert!((before..=changes.load(Relaxed) + 1).contains(&seen), "{seen}");
+            backup.transaction(|tx| change(&mut *root.write(tx)?, tx, &mut 5)).unwrap();
+        }
+        let error = heap.backup_to(folder.path().join("backup-0")).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+    });
+}
+
+#[test]
+fn two_heaps_of_a_brand_are_open_at_once() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let heap = |name: &str| create(&folder.path().join(name));
+    let (mut one, mut other) = (heap("one"), heap("other"));
+    let (root, other_root) = (one.root().unwrap(), other.root().unwrap());
+    let mut seed = 99;
+    for round in 0..200 {
+        let (heap, root) = if round % 3 == 0 { (&one, &root) } else { (&other, &other_root) };
+        heap.transaction(|tx| change(&mut *root.write(tx)?, tx, &mut seed)).unwrap();
+    }
+    let changes = |heap: &Heap<Busy>, root: &nvlab_nvheap::Handle<Root, Busy>| {
+        heap.transaction(|tx| look(&*root.read(tx)?, tx)).unwrap()
+    };
+    assert_eq!((changes(&one, &root), changes(&other, &other_root)), (67, 133));
+    // A handle is one heap's.
+    let mixed = one.transaction(|tx| Ok(other_root.read(tx)?.changes));
+    assert!(matches!(mixed, Err(Error::Invalid(_))), "{mixed:?}");
+    // A thread cannot hold pointers of both: its transactions on them are not nested. Other threads' are their own.
+    let nested = one.transaction(|_| other.transaction(|tx| Ok(other_root.read(tx)?.changes)));
+    assert!(matches!(nested, Err(Error::BrandInUse(_))), "{nested:?}");
+    let handle = other
+        .transaction(|tx| {
+            let owned = other_root.write(tx)?.owned.take().unwrap();
+            owned.handle(tx)
+        })
+        .unwrap();
+    one.transaction(|tx| {
+        let seen = std::thread::scope(|scope| scope.spawn(|| changes(&other, &other_root)).join().unwrap());
+        assert_eq!(seen, 133);
+        root.write(tx)?.changes += 0;
+        // The last reference to an object of the other heap goes here.
+        drop(handle.clone());
+        Ok(())
+    })
+    .unwrap();
+    one.transaction(|_| Ok(drop(handle.clone()))).unwrap();
+    let last = std::sync::Mutex::new(Some(handle));
+    one.transaction(|tx| {
+        last.lock().unwrap().take();
+        root.write(tx)?.owned = None;
+        Ok(())
+    })
+    .unwrap();
+    other.transaction(|tx| Ok(other_root.write(tx)?.changes += 0)).unwrap();
+    for heap in [&mut one, &mut other] {
+        let found = heap.check().unwrap();
+        assert!(found.problems.is_empty() && found.unreachable == 0, "{found:?}");
+    }
+}
