@@ -7,11 +7,9 @@
 //! for one of the twin is the caller's choice: they must be written equally often.
 //!
 //! What the twin does not say is found by going on at full size: which of the `k` units of a block are dead (in the twin
-//! they die together), the blocks of checkpoints and of translation pages (in the twin, data that is never written again), and
-//! which translation pages are in memory.
+//! they die together), and the blocks of checkpoints (in the twin, data that is never written again).
 
 use super::config::{Allocation, PageMapConfig, WriteBuffer};
-use super::demand::Demand;
 use super::{NOTHING, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
@@ -70,6 +68,10 @@ fn flash(fine: &FlashConfig, k: u32) -> FlashConfig {
 impl PageMapConfig {
     /// Why a controller with these parameters has no twin; `flushes`: some of the writes are forced to the medium.
     pub fn twin_obstacle(&self, faults: &Faults, flushes: bool) -> Option<&'static str> {
+        if self.demand.is_some() {
+            // Which of its pages are in memory, and where the others are, a twin does not tell.
+            return Some("the map is not all in memory");
+        }
         if self.allocation == Allocation::Superblock {
             return Some("superblocks are cleaned as a whole");
         }
@@ -88,8 +90,7 @@ impl<S: Store> PageMap<S> {
     /// ([`PageMapConfig::twin_obstacle`]), with payload, or with too few units in a block.
     ///
     /// Of its units, the first [`PageMapConfig::logical_units`] of this controller divided by the factor, rounded down,
-    /// stand for units of this controller; what it has beyond them stands for the blocks of checkpoints, or of the log of translation
-    /// pages: the twin's map is in its memory.
+    /// stand for units of this controller; what it has beyond them stands for the blocks of checkpoints.
     pub fn twin(&self, requests: &[u32], flushes: bool) -> Option<(PageMap, u32)> {
         let nand = self.array.nand().config();
         if S::KEEPS || self.config.twin_obstacle(&nand.faults, flushes).is_some() {
@@ -99,11 +100,10 @@ impl<S: Store> PageMap<S> {
         let k = factor(&self.geometry, slc, requests)?;
         let array = flash(nand, k);
         let pages = self.config.streams.count() * array.geometry.dies() * array.geometry.units_per_page;
-        let map_blocks = match (&self.config.demand, self.config.checkpoint_units) {
-            (Some(map), _) => map.log_blocks(self.config.logical_units, &self.geometry),
+        let map_blocks = match self.config.checkpoint_units {
             // The last one, and the one being written or what is kept for it.
-            (None, Some(_)) => 2 * self.config.blocks_of_checkpoint(&self.geometry),
-            (None, None) => 0,
+            Some(_) => 2 * self.config.blocks_of_checkpoint(&self.geometry),
+            None => 0,
         };
         let map_units = map_blocks * array.geometry.units_per_block() as u64;
         let config = PageMapConfig {
@@ -113,7 +113,6 @@ impl<S: Store> PageMap<S> {
                 .buffer
                 .map(|buffer| WriteBuffer { units: (buffer.units / k).max(pages), ..buffer }),
             checkpoint_units: None,
-            demand: None,
             ..self.config.clone()
         };
         let mut array = Nand::new(array, ());
@@ -157,14 +156,6 @@ impl<S: Store> PageMap<S> {
             cache.take_blocks(like);
         }
         self.sequence = twin.sequence * k as u64;
-        // The blocks of its log are the twin's now.
-        self.demand = Demand::new(&self.config, &self.geometry);
-        if let Some(demand) = &mut self.demand {
-            let l2p = &self.l2p;
-            demand.all_changed(|units| {
-                l2p[units.start as usize..units.end as usize].iter().any(|&unit| unit != NOTHING)
-            });
-        }
         true
     }
 

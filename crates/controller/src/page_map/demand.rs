@@ -99,15 +99,6 @@ impl Demand {
         }
     }
 
-    /// The entries of every page that `holds` any units are new, and none is in memory.
-    pub fn all_changed(&mut self, holds: impl Fn(Range<u32>) -> bool) {
-        for page in 0..self.waits.len() as u32 {
-            if holds(self.units(page)) && !std::mem::replace(&mut self.waits[page as usize], true) {
-                self.queue.push_back(page);
-            }
-        }
-    }
-
     /// Takes pages off the queue, of its first `entries` entries, until `limit` are found.
     pub fn take_waiting(&mut self, entries: &mut usize, limit: usize) {
         while *entries > 0 && self.batch.len() < limit {

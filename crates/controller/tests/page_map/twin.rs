@@ -65,16 +65,6 @@ fn device(
     PageMap::new(config, Nand::new(flash, ())).unwrap()
 }
 
-/// A device like that with three times the blocks, of which the log of translation pages takes 22; 16 of its pages are in memory.
-fn on_demand(like: &PageMap) -> PageMap {
-    let demand = DemandMap { entries: 1024, cache_pages: 16, host_pages: 0, host_read: Span::ZERO };
-    let mut flash = like.nand().config().clone();
-    flash.geometry.blocks_per_die *= 3;
-    let logical_units = 3 * like.config().logical_units;
-    let config = PageMapConfig { demand: Some(demand), logical_units, ..like.config().clone() };
-    PageMap::new(config, Nand::new(flash, ())).unwrap()
-}
-
 /// A device like that, new, with a cache of two to six blocks of each die in SLC mode.
 fn with_cache(like: PageMap, when_full: CacheFull) -> PageMap {
     let flash = like.nand().config().clone();
@@ -93,10 +83,10 @@ fn with_cache(like: PageMap, when_full: CacheFull) -> PageMap {
         .unwrap()
 }
 
-/// Writes uniformly to the first `units`; returns when the last write is done.
-fn write(map: &mut PageMap, units: u32, count: u32, rng: &mut Rng, mut at: Time) -> Time {
+/// Writes uniformly; returns when the last write is done.
+fn write(map: &mut PageMap, count: u32, rng: &mut Rng, mut at: Time) -> Time {
     for _ in 0..count {
-        let unit = rng.below(units as u64) as u32;
+        let unit = rng.below(map.capacity_units() as u64) as u32;
         at = map.write(at, Extent::one(unit), &[]).unwrap().end;
     }
     at
@@ -120,61 +110,56 @@ fn a_device_goes_on_where_its_twin_stopped() {
         (64, Cleaning::Greedy, Streams::HostAndRelocated, None, Some(CacheFull::FoldOldest)),
     ];
     for (units_per_page, cleaning, streams, checkpoint, cache) in kinds {
-        let map = device(units_per_page, cleaning, streams, checkpoint);
-        let map = cache.map_or(map.clone(), |when_full| with_cache(map, when_full));
-        goes_on(map, &format!("{cleaning:?}"), cache.is_some());
-    }
-    let map = on_demand(&device(4, Cleaning::Greedy, Streams::HostAndRelocated, Some(50_000)));
-    goes_on(map, "a map on demand", false);
-}
-
-fn goes_on(mut map: PageMap, name: &str, has_cache: bool) {
-    let (mut twin, k) = map.twin(&[2], true).unwrap_or_else(|| panic!("{name}: no twin"));
-    assert_eq!(k, 16, "4096 units of a block over at least 256");
-    let mut rng = Rng::new(5);
-    let mut at = Time::ZERO;
-    for unit in 0..twin.capacity_units() {
-        at = twin.write(at, Extent::one(unit), &[]).unwrap().end;
-    }
-    // Those beyond stand for the blocks of the map.
-    let count = map.capacity_units() / k;
-    at = write(&mut twin, count, 4 * count, &mut rng, at);
-    twin.reset_stats();
-    // Several capacities: what a cleaner moves swings with its passes over the few blocks.
-    at = write(&mut twin, count, 4 * count, &mut rng, at);
-    let of_twin = twin.stats().clean_units as f64 / twin.stats().host_write_units as f64;
-    at = twin.drain(at).unwrap();
-    at = twin.idle_at(at).unwrap();
-    twin.check();
-    let (all, stride) = (map.capacity_units() / k, 7919);
-    // Any permutation of the units will do; the last group stays unmapped.
-    let member = |unit: u32, nth: u32| {
-        (unit < all - 1).then(|| ((unit * k + nth) as u64 * stride % ((all - 1) * k) as u64) as u32)
-    };
-    assert!(map.split(&twin, k, member), "{name}");
-    map.check();
-    let mapped = (0..map.capacity_units()).filter(|&unit| map.is_mapped(unit)).count() as u32;
-    assert_eq!(mapped, (all - 1) * k, "{name}");
-    let blocks = || (0..map.nand().geometry().blocks()).map(BlockId);
-    for block in blocks() {
-        assert_eq!(map.nand().cells().erase_count(block), twin.nand().cells().erase_count(block));
-        assert_eq!(map.nand().is_slc(block), twin.nand().is_slc(block));
-        assert!(map.table().live(block) <= twin.table().live(block) * k);
-    }
-    assert_eq!(map.cache_blocks() > 0, has_cache, "{name}");
-    let live: u32 = blocks().map(|block| map.table().live(block)).sum();
-    assert_eq!(live, mapped, "{name}");
-    for unit in 0..map.capacity_units() {
-        if !map.is_mapped(unit) {
-            at = map.write(at, Extent::one(unit), &[]).unwrap().end;
+        let mut map = device(units_per_page, cleaning, streams, checkpoint);
+        if let Some(when_full) = cache {
+            map = with_cache(map, when_full);
         }
+        let (mut twin, k) = map.twin(&[2], true).unwrap_or_else(|| panic!("{cleaning:?}: no twin"));
+        assert_eq!(k, 16, "4096 units of a block over at least 256");
+        let mut rng = Rng::new(5);
+        let mut at = Time::ZERO;
+        for unit in 0..twin.capacity_units() {
+            at = twin.write(at, Extent::one(unit), &[]).unwrap().end;
+        }
+        let count = twin.capacity_units();
+        at = write(&mut twin, 4 * count, &mut rng, at);
+        twin.reset_stats();
+        // Several capacities: what a cleaner moves swings with its passes over the few blocks.
+        at = write(&mut twin, 4 * count, &mut rng, at);
+        let of_twin = twin.stats().clean_units as f64 / twin.stats().host_write_units as f64;
+        at = twin.drain(at).unwrap();
+        at = twin.idle_at(at).unwrap();
+        twin.check();
+        let (all, stride) = (map.capacity_units() / k, 7919);
+        // Any permutation of the units will do; the last group stays unmapped.
+        let member = |unit: u32, nth: u32| {
+            (unit < all - 1).then(|| ((unit * k + nth) as u64 * stride % ((all - 1) * k) as u64) as u32)
+        };
+        assert!(map.split(&twin, k, member), "{cleaning:?}");
+        map.check();
+        let mapped = (0..map.capacity_units()).filter(|&unit| map.is_mapped(unit)).count() as u32;
+        assert_eq!(mapped, (all - 1) * k, "{cleaning:?}");
+        let blocks = || (0..96).map(BlockId);
+        for block in blocks() {
+            assert_eq!(map.nand().cells().erase_count(block), twin.nand().cells().erase_count(block));
+            assert_eq!(map.nand().is_slc(block), twin.nand().is_slc(block));
+            assert!(map.table().live(block) <= twin.table().live(block) * k);
+        }
+        assert_eq!(map.cache_blocks() > 0, cache.is_some(), "{cleaning:?}");
+        let live: u32 = blocks().map(|block| map.table().live(block)).sum();
+        assert_eq!(live, mapped, "{cleaning:?}");
+        for unit in 0..map.capacity_units() {
+            if !map.is_mapped(unit) {
+                at = map.write(at, Extent::one(unit), &[]).unwrap().end;
+            }
+        }
+        let count = 4 * map.capacity_units();
+        map.reset_stats();
+        write(&mut map, count, &mut rng, at);
+        map.check();
+        let moved = map.stats().clean_units as f64 / count as f64;
+        assert!((moved / of_twin - 1.0).abs() < 0.1, "{cleaning:?}: {moved} moved, {of_twin} by its twin");
     }
-    let (units, count) = (map.capacity_units(), 4 * map.capacity_units());
-    map.reset_stats();
-    write(&mut map, units, count, &mut rng, at);
-    map.check();
-    let moved = map.stats().clean_units as f64 / count as f64;
-    assert!((moved / of_twin - 1.0).abs() < 0.1, "{name}: {moved} moved, {of_twin} by its twin");
 }
 
 #[test]
@@ -187,6 +172,10 @@ fn a_device_whose_twin_would_differ_has_none() {
     let failing = PageMap::new(plain.config().clone(), Nand::new(flash.clone(), ())).unwrap();
     assert!(failing.twin(&[1], false).is_none(), "programs that fail");
     flash.faults = Faults::NONE;
+    let demand = DemandMap { entries: 1024, cache_pages: 16, host_pages: 0, host_read: Span::ZERO };
+    let config = PageMapConfig { demand: Some(demand), ..plain.config().clone() };
+    let on_demand = PageMap::new(config, Nand::new(flash.clone(), ())).unwrap();
+    assert!(on_demand.twin(&[1], false).is_none(), "a map that is not all in memory");
     let config = PageMapConfig { allocation: Allocation::Superblock, buffer: None, ..plain.config().clone() };
     let superblocks =
         PageMap::new(PageMapConfig { logical_units: 150_000, ..config }, Nand::new(flash, ())).unwrap();

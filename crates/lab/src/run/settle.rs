@@ -333,6 +333,7 @@ pub(super) fn settle_from(
     settling: &mut Settling,
     steps: &mut Steps<'_>,
 ) -> Result<(), DriveError> {
+    settling.report.converged = false;
     while settling.rounds < WINDOWS_MAX {
         let shorter = FIRST_AFTER_TWIN.saturating_sub(settling.rounds).max(1);
         let bytes = device.capacity_bytes() >> shorter;

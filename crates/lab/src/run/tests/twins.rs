@@ -77,13 +77,6 @@ fn the_twin_leads_to_the_state_that_writing_leads_to() {
     agree(&cases);
 }
 
-/// A quarter of the translation pages are in memory. Those that the host has not touched since the twin have been programmed too.
-#[test]
-fn a_map_on_demand_has_a_twin() {
-    let sets = ["array.ways=1", "media.tlc.blocks=180", "ftl.spare=25 %", "ftl.map.host_buffer=1 MiB"];
-    agree(&[(1, "dramless-hmb-512gb", &sets, "uniform rw=randwrite bs=4KiB")]);
-}
-
 #[test]
 fn several_streams_have_a_twin_together() {
     agree(&[
