@@ -223,3 +223,50 @@ fn a_page_that_cannot_be_read_stops_only_what_changes_it() {
         }
     }
 }
+
+/// [`Drop`] used to wait for ever for the truncation to end.
+#[test]
+fn a_panic_in_a_truncation_fails_the_log() {
+    for is_in_background in [false, true] {
+        let truncation = match is_in_background {
+            true => Truncation::Background { at_percent: 1 },
+            false => Truncation::Background { at_percent: 99 },
+        };
+        let faulty = Faulty::new(Duration::ZERO);
+        let rvm = faulty.open(Options { truncation, ..Options::default() }).unwrap();
+        let mut region = rvm.map("wide", 0..WIDE * PAGE).unwrap();
+        faulty.write_panics.store(true, Ordering::Relaxed);
+        let (ended, is_ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut commit = |fill: u8| {
+                let mut transaction = region.begin();
+                transaction.set_range(0..(WIDE * PAGE) as usize).unwrap().fill(fill);
+                transaction.commit()
+            };
+            commit(1).unwrap();
+            if !is_in_background {
+                let truncated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rvm.truncate()));
+                assert!(truncated.is_err());
+            }
+            // The thread in the background takes a moment.
+            let refused = (0..1000).find_map(|_| {
+                std::thread::sleep(Duration::from_millis(5));
+                commit(2).err()
+            });
+            let truncated = rvm.truncate();
+            drop(rvm);
+            ended.send((refused, truncated)).unwrap();
+        });
+        let what = format!("in the background: {is_in_background}");
+        let told = is_ended.recv_timeout(Duration::from_secs(20));
+        let (refused, truncated) = told.unwrap_or_else(|_| panic!("{what}: somebody waits for ever"));
+        assert!(matches!(refused, Some(Error::Failed(_))), "{what}: {refused:?}");
+        assert!(matches!(truncated, Err(Error::Failed(_))), "{what}: {truncated:?}");
+        faulty.write_panics.store(false, Ordering::Relaxed);
+        let rvm = faulty.rvm();
+        assert!(
+            rvm.map("wide", 0..WIDE * PAGE).unwrap()[..].iter().all(|byte| [1, 2].contains(byte)),
+            "{what}"
+        );
+    }
+}
