@@ -95,6 +95,7 @@ pub(super) fn recover(
     view: Option<&View>,
     segments: &dyn Segments,
 ) -> Result<Recovery> {
+    exclusive(log).begin_rewrite()?;
     let head = exclusive(log).status().head;
     let mut found = Found {
         segments,

@@ -64,7 +64,8 @@ impl FileStore {
         write_zeros(&self.file, from, end)
     }
 
-    fn lock(file: File, path: &Path) -> Result<FileStore> {
+    /// A file that is open already.
+    pub(crate) fn lock(file: File, path: &Path) -> Result<FileStore> {
         match try_lock(&file) {
             Ok(true) => Ok(FileStore { file }),
             Ok(false) => Err(Error::Busy(path.into())),
