@@ -3,13 +3,16 @@
 //! found after that is the state after some commit, not before the last one acknowledged.
 
 use nvlab_rvm::flash::PlainFile;
+use nvlab_rvm::flash::{Erased, Shape};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::flash::FlashLog;
+use nvlab_rvm::log::flash::mini_log::{MiniLog, Place};
 use nvlab_rvm::log::flash_disk::FlashDiskLog;
 use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::log::status;
 use nvlab_rvm::store::disk::{Disk, Failure};
-use nvlab_rvm::{Error, Log, Options, Result, Rvm, Truncation};
+use nvlab_rvm::{Error, Flash, Log, Options, Result, Rvm, Truncation};
+use std::io;
 
 const SEGMENT: usize = 8192;
 const BLOCK_BYTES: u64 = 256;
@@ -164,4 +167,76 @@ fn what_is_recovered_from_a_hybrid_is_on_its_disks() {
     assert!(evict_everywhere(on_file, "hybrid on a file", 1) > 1000);
     let on_flash: Open = |disk, creates| start(hybrid(flash(disk, creates), disk, creates), disk);
     assert!(evict_everywhere(on_flash, "hybrid on flash", 7) > 1000);
+}
+
+/// A file as flash: what it shows is replaced by what the disk has when it is to be written as a whole.
+#[derive(Debug)]
+struct Evicted {
+    shown: Vec<u8>,
+    on_disk: Vec<u8>,
+    is_rewritten: bool,
+    /// What was shown after each change.
+    history: Vec<Vec<u8>>,
+}
+
+impl Evicted {
+    fn new(shown: Vec<u8>, on_disk: Vec<u8>) -> Evicted {
+        Evicted { shown, on_disk, is_rewritten: false, history: Vec::new() }
+    }
+}
+
+impl Flash for Evicted {
+    fn name(&self) -> String {
+        "flash".into()
+    }
+    fn shape(&self) -> Shape {
+        Shape { block_bytes: 128, blocks: 3 }
+    }
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        into.copy_from_slice(&self.shown[offset as usize..][..into.len()]);
+        Ok(())
+    }
+    fn rewrite(&mut self) -> io::Result<bool> {
+        if !self.is_rewritten {
+            self.shown.clone_from(&self.on_disk);
+        }
+        Ok(!std::mem::replace(&mut self.is_rewritten, true))
+    }
+    fn program(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.rewrite()?;
+        self.shown[offset as usize..].iter_mut().zip(data).for_each(|(cell, new)| *cell &= new);
+        self.history.push(self.shown.clone());
+        Ok(())
+    }
+    fn erase(&mut self, block: u32) -> io::Result<Erased> {
+        self.rewrite()?;
+        self.shown[block as usize * 128..][..128].fill(0xff);
+        self.history.push(self.shown.clone());
+        Ok(Erased::Clean)
+    }
+}
+
+/// Any change of a status can be seen that is not on the disk, and is gone when the status is completed.
+#[test]
+fn a_status_that_is_completed_is_one_that_is_on_the_disk() {
+    let (place, kind) = (Place { first: 0, data_blocks: 2 }, *b"test");
+    let mut flash = Evicted::new(vec![0xff; 3 * 128], vec![0xff; 3 * 128]);
+    let mut log = MiniLog::create(&mut flash, place, kind, 7, &[0; 8]).unwrap();
+    let created = flash.history.len();
+    (1..30).for_each(|value: u64| log.commit(&mut flash, &value.to_le_bytes()).unwrap());
+    let mut completed = 0;
+    for (change, states) in (created..).zip(flash.history[created - 1..].windows(2)) {
+        let mut flash = Evicted::new(states[1].clone(), states[0].clone());
+        let opened = MiniLog::open(&mut flash, place, kind);
+        let opened = opened.unwrap_or_else(|error| panic!("change {change}: {error}"));
+        let mut on_disk = Evicted::new(states[0].clone(), states[0].clone());
+        if flash.is_rewritten {
+            completed += 1;
+            on_disk = Evicted::new(flash.shown.clone(), flash.shown.clone());
+        }
+        let again = MiniLog::open(&mut on_disk, place, kind);
+        let again = again.unwrap_or_else(|error| panic!("change {change}, opened again: {error}"));
+        assert!(!flash.is_rewritten || opened.value() == again.value(), "change {change}");
+    }
+    assert!(completed > 5, "{completed} were completed");
 }
