@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_ulong, c_void};
 use std::ptr::null_mut;
 
 /// The regions that `rds_load_heap` has mapped, the heap and the static one; null if there are none. The program may pass it to
-/// `rvm_release_segment`, which sets it to null.
+/// `rvm_release_segment`, which sets it to null; not a copy of it, or `rds_unload_heap` would free the array again.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static mut RegionDefs: *mut rvm_region_def_t = null_mut();

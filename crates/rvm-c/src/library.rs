@@ -7,7 +7,7 @@ use crate::records::is_record;
 use crate::types::{Code, RVM_FALSE, rvm_length_t, rvm_offset_t, rvm_options_t};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::store::SegmentFolder;
-use nvlab_rvm::{Log, Memory, Options, RawTransaction, Restore, Rvm, Truncation};
+use nvlab_rvm::{Log, Memory, Options, RawTransaction, Restore, Rvm, Segments, Store, Truncation};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr, c_char, c_long};
 use std::os::unix::ffi::OsStrExt;
@@ -148,6 +148,22 @@ pub(crate) fn settings() -> Settings {
     library().settings
 }
 
+/// Segments: the program names them where they are, the log where they were.
+#[derive(Debug)]
+struct Files {
+    named: SegmentFolder,
+}
+
+impl Segments for Files {
+    fn open(&self, name: &str) -> nvlab_rvm::Result<Box<dyn Store>> {
+        SegmentFolder::new("/").open(name)
+    }
+
+    fn open_named(&self, name: &str) -> nvlab_rvm::Result<Box<dyn Store>> {
+        self.named.open_named(name)
+    }
+}
+
 impl Engine {
     fn open(path: &Path, settings: Settings, moved: &[(PathBuf, PathBuf)]) -> Result<Engine, Code> {
         let log = FileLog::open(path).map_err(|error| failure::of(&error))?;
@@ -157,10 +173,14 @@ impl Engine {
             _ => Truncation::WhenFull,
         };
         let options = Options { truncation, ..Options::default() };
-        let segments = moved.iter().fold(SegmentFolder::new("/"), |segments, (old, new)| {
+        let named = moved.iter().fold(SegmentFolder::new("/"), |segments, (old, new)| {
             segments.relocate(old.clone(), new.clone())
         });
-        let rvm = Rvm::open(log, segments, options).map_err(|error| failure::of(&error))?;
+        let rvm = Rvm::open(log, Files { named }, options).map_err(|error| match failure::of(&error) {
+            // The log names a segment that is in no folder that moved.
+            Code::ERANGE => Code::EOPTIONS,
+            code => code,
+        })?;
         let counters = Mutex::new(Counters::new(rvm.recovery().commits > 0));
         let (regions, transactions) = (RwLock::default(), Mutex::default());
         Ok(Engine { rvm, log_path, capacity, regions, transactions, counters })
@@ -312,11 +332,16 @@ pub(crate) unsafe fn create_log(
 pub(crate) unsafe fn relocate(old: *const c_char, new: *const c_char) -> Outcome {
     // SAFETY: as the caller promises.
     let [old, new] = unsafe { [path(old, Code::EOPTIONS)?, path(new, Code::EOPTIONS)?] };
+    if !old.is_absolute() {
+        return Err(Code::EOPTIONS);
+    }
     let new = full_path(new)?;
     let mut library = library_mut();
     if library.engine.is_some() || library.phase == Phase::After {
         return Err(Code::EINIT);
     }
+    // The log has names without links.
+    library.moved.extend(old.canonicalize().map(|old| (old, new.clone())));
     library.moved.push((old.to_path_buf(), new));
     Ok(())
 }

@@ -95,7 +95,7 @@ pub fn scan(log: &Mutex<Box<dyn Log>>, each: impl FnMut(u64, &Record<'_>) -> Res
     scan_with(Reader::new(log, &status, end, false), status, each)
 }
 
-/// As [`scan`], and writes what checks once more ([`Log::rewrite`]), so that this takes no second pass.
+/// As [`scan`], and writes what checks once more ([`Log::rewrite`], which has been begun), so that this takes no second pass.
 pub fn scan_and_rewrite(
     log: &Mutex<Box<dyn Log>>,
     each: impl FnMut(u64, &Record<'_>) -> Result<()>,

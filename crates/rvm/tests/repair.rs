@@ -10,7 +10,7 @@ use nvlab_rvm::repair::{recover, salvage};
 use nvlab_rvm::store::{FileStore, SegmentFolder};
 use nvlab_rvm::{Error, Log, Options, Result, Rvm, Truncation};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const SEGMENT: u64 = 1 << 16;
 const COMMITS: u8 = 6;
@@ -209,4 +209,47 @@ fn a_log_that_ends_in_garbage_is_cut_as_well() {
     assert_eq!(recover(&path, segments).unwrap().commits, 4);
     let error = salvage(Path::new("/dev/null"), |_| ()).unwrap_err().to_string();
     assert!(error.contains("it is no regular file"), "{error}");
+}
+
+/// It was recovered under the name that the log has for it: into the original, where a copy was meant. So it was for a folder that
+/// took the place of one it lies in.
+#[test]
+fn a_segment_is_recovered_into_a_folder_that_moved_or_not_at_all() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["old", "old/new"] {
+        std::fs::create_dir(path(name)).unwrap();
+        FileStore::create(&path(name).join("data"), SEGMENT, |_| Ok(())).unwrap();
+    }
+    let first_byte = |name: &str| std::fs::read(path(name).join("data")).unwrap()[0];
+    let (log, name) = (path("log"), path("old/data"));
+    let commit = |rvm: Rvm, name: &Path, byte: u8| {
+        let mut region = rvm.map(name.to_str().unwrap(), 0..SEGMENT).unwrap();
+        let mut transaction = region.begin();
+        transaction.write(0, &[byte]).unwrap();
+        transaction.commit().unwrap();
+    };
+    let options = Options { truncation: Truncation::WhenFull, ..Options::default() };
+    let created = FlashDiskLog::create(disk(&log), "log".into(), 7, 512).unwrap();
+    commit(Rvm::open(created, SegmentFolder::new("/"), options).unwrap(), &name, 7);
+    let elsewhere = SegmentFolder::new("/").relocate(path("elsewhere"), path("old/new"));
+    let refused = recover(&log, elsewhere);
+    assert!(matches!(&refused, Err(Error::Invalid(why)) if why.contains("old/data")), "{refused:?}");
+    assert_eq!([first_byte("old"), first_byte("old/new")], [0, 0]);
+    let moved = SegmentFolder::new("/").relocate(path("old"), path("old/new"));
+    assert_eq!(moved.path(path("old/new/data").to_str().unwrap()), path("old/new/data"));
+    let opened = || FlashDiskLog::open(Box::new(FileStore::open(&log, 0).unwrap()), "log".into()).unwrap();
+    commit(Rvm::open(opened(), moved.clone(), options).unwrap(), &path("old/new/data"), 9);
+    assert_eq!([first_byte("old"), first_byte("old/new")], [0, 7]);
+    // The log names the copy now.
+    assert_eq!(recover(&log, moved).unwrap().commits, 1);
+    assert_eq!([first_byte("old"), first_byte("old/new")], [0, 9]);
+    // Folders that change places: what is said counts.
+    let swapped = SegmentFolder::new("/").relocate("/one", "/two").relocate("/two", "/one");
+    assert_eq!(["/one/a", "/two/a"].map(|name| swapped.path(name)), ["/two/a", "/one/a"].map(PathBuf::from));
+}
+
+/// A store of zeros in a new file.
+fn disk(path: &Path) -> Box<FileStore> {
+    Box::new(FileStore::create(path, 1 << 16, |_| Ok(())).unwrap())
 }

@@ -48,7 +48,8 @@ int rds_init_heap(char *base, rvm_length_t length, unsigned long chunk_size, uns
 /* Maps a segment created by rds_zap_heap, starts its heap and stores the address of the static region. */
 int rds_load_heap(char *dev_name, rvm_offset_t dev_length, char **static_addr, int *err);
 
-/* Unmaps what rds_load_heap has mapped. */
+/* Unmaps what rds_load_heap has mapped. Not to be called once a copy of RegionDefs has been passed to rvm_release_segment
+   (rvm_segment.h). */
 int rds_unload_heap(int *err);
 
 /* Uses the heap at `start_addr`, which the program has mapped. One heap is used at a time. */

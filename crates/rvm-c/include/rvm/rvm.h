@@ -225,7 +225,9 @@ rvm_return_t rvm_initialize(const char *version, rvm_options_t *options);
 /* Not in Coda's library: segments that the log names in folder `old_folder`, an absolute path, are looked for in `new_folder`. To
    be called before the log is opened, for each folder that moved: a log that was copied together with its segments names the
    originals, and would be recovered into them. The program itself names the copies. RVM_EINIT once a log is open, RVM_EIO if
-   there is no new folder, RVM_EOPTIONS for a null pointer. */
+   there is no new folder, RVM_EOPTIONS for a null pointer or a path that is not absolute. Whatever opens the log then returns
+   RVM_EOPTIONS, and has changed nothing, if the log changes a segment that it names in none of the old or new folders; one
+   that stayed where it is needs rvm_relocate(folder, folder). */
 rvm_return_t rvm_relocate(const char *old_folder, const char *new_folder);
 
 /* Flushes, closes the log and forgets the regions, whose memory stays readable. Returns RVM_EUNCOMMIT, and does nothing,

@@ -37,7 +37,10 @@ rvm_return_t rvm_create_segment(char *dev_name, rvm_offset_t dev_length, rvm_opt
 rvm_return_t rvm_load_segment(char *dev_name, rvm_offset_t dev_length, rvm_options_t *options, unsigned long *n_regions,
                               rvm_region_def_t *regions[]);
 
-/* Unmaps the regions of a loaded segment and frees the array. */
+/* Unmaps the regions of a loaded segment, frees the array and sets *regions to null. The array that rds_load_heap makes,
+   RegionDefs, is released by rds_unload_heap or, after rds_stop_heap, by rvm_release_segment(NRegionDefs, &RegionDefs): with
+   the address of RegionDefs itself. A program must not pass a copy of that pointer: RegionDefs would keep the freed array,
+   and rds_unload_heap would free it again. */
 rvm_return_t rvm_release_segment(unsigned long n_regions, rvm_region_def_t *regions[]);
 
 #ifdef __cplusplus

@@ -113,17 +113,24 @@ impl Stretch<'_> {
         at(first)..at(last + 1)
     }
 
-    /// Reads those that are not written as a whole, and whatever is between them.
+    /// Reads those that are not written as a whole, and whatever is between them, as far as that can be read.
     fn read(&mut self) -> Result<()> {
         let is_whole = |pieces: &[Piece]| pieces.iter().any(|piece| u64::from(piece.bytes) == PAGE_BYTES);
         let partial = self.pages.iter().filter(|pieces| !is_whole(pieces)).map(|pieces| pieces[0].page());
         let partial: Vec<u64> = partial.collect();
         for near in partial.chunk_by(|before, next| next - before <= GAP_PAGES) {
-            let range = self.range(near[0], near[near.len() - 1]);
-            let read = self.store.read(&mut self.buffer[range], near[0] * PAGE_BYTES);
-            read.map_err(Error::io("read", &self.name))?;
+            if self.read_pages(near[0], near[near.len() - 1]).is_err() {
+                // It may be a page that nobody needs.
+                near.iter().try_for_each(|&page| self.read_pages(page, page))?;
+            }
         }
         Ok(())
+    }
+
+    fn read_pages(&mut self, first: u64, last: u64) -> Result<()> {
+        let range = self.range(first, last);
+        let read = self.store.read(&mut self.buffer[range], first * PAGE_BYTES);
+        read.map_err(Error::io("read", &self.name))
     }
 
     fn change(&mut self, batch: &Batch) {

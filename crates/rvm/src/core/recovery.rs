@@ -50,7 +50,7 @@ struct Found<'s> {
 impl Found<'_> {
     /// A segment is named for the first time since the head.
     fn open(&mut self, number: u32, name: &str) {
-        let opened = self.segments.open(name).map(Arc::<dyn Store>::from);
+        let opened = self.segments.open_named(name).map(Arc::<dyn Store>::from);
         let file = opened.as_ref().ok().and_then(|store| store.file());
         if file.is_some_and(|file| nvlab_os::file::is_in_memory(file).is_ok_and(|is| is)) {
             self.keeps = false;
@@ -95,6 +95,7 @@ pub(super) fn recover(
     view: Option<&View>,
     segments: &dyn Segments,
 ) -> Result<Recovery> {
+    exclusive(log).begin_rewrite()?;
     let head = exclusive(log).status().head;
     let mut found = Found {
         segments,

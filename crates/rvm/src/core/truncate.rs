@@ -7,7 +7,20 @@
 use super::state::{Core, State};
 use crate::scan::Windows;
 use crate::{Error, Result, Store};
+use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// A truncation. Dropped by a panic, it fails the log: what the segments have now nobody knows, and others wait for its end.
+struct UnderWay<'a>(&'a Core);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.is_truncating = false;
+        let panicked = io::Error::other("the thread that did it panicked");
+        self.0.fail(state, Error::io("truncate", &"the log")(panicked));
+    }
+}
 
 impl Core {
     /// Truncates the log to the records committed after this call.
@@ -21,6 +34,7 @@ impl Core {
             return Ok(state);
         }
         state.is_truncating = true;
+        let under_way = UnderWay(self);
         let head = state.status.head;
         let changed = state.segments.iter().filter(|segment| segment.is_logged(head));
         let changed: Vec<_> = changed.map(|segment| (segment.name.clone(), segment.store.clone())).collect();
@@ -31,6 +45,7 @@ impl Core {
             drop(state);
             if is_stored { self.end_epoch(end, &changed) } else { self.apply_epoch(end) }
         });
+        std::mem::forget(under_way);
         let mut state = self.state();
         state.is_truncating = false;
         self.wake_space(&state);

@@ -68,9 +68,10 @@ pub trait Flash: Debug + Send {
     /// Clears the bits that are 0 in `data`. A bit that is 1 in `data` must not be cleared already: devices that can tell
     /// refuse it and change nothing.
     fn program(&mut self, offset: u64, data: &[u8]) -> io::Result<()>;
-    /// Makes durable whatever can be read, and was not yet because a program was killed or a sync failed. Devices have nothing to do.
-    fn rewrite(&mut self) -> io::Result<()> {
-        Ok(())
+    /// Makes durable whatever can be read, and was not yet because a program was killed or a sync failed. True if it did: what was
+    /// read before may be another thing now, which is durable. Devices have nothing to do.
+    fn rewrite(&mut self) -> io::Result<bool> {
+        Ok(false)
     }
     /// Sets all bits of a block. A block that cannot be erased any more is no error but [`Erased::WornOut`]; errors are those
     /// of the device as a whole.

@@ -4,25 +4,22 @@
 //! return: each ends with fdatasync. A power failure during one leaves any part of it, which the contract of [`Flash`] allows: the
 //! bytes around it do not change.
 //!
-//! After a sync that failed or never came, the page cache may show what the disk does not have, and mark it clean. So the whole file is
-//! written once more, before the first program or erase of whoever opened it or when that asks for it: whoever only reads a file
-//! leaves it alone.
+//! After a sync that failed or never came, the page cache may show what the disk does not have, and mark it clean; evicted, it is read
+//! as it was before. So the whole file is written once more, before the first program or erase of whoever opened it or when that asks
+//! for it: whoever only reads a file leaves it alone. What was read before that may not be what was written.
 
 use super::{Erased, Flash, Shape, by_piece, check_clears};
-use crate::{Error, Result};
+use crate::store::FileStore;
+use crate::{Error, Result, Store};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-
-/// Bytes written at a time when a file is created.
-const CHUNK_BYTES: u64 = 1 << 20;
+use std::path::Path;
 
 /// A file as a flash device. It is locked as long as it is open.
 #[derive(Debug)]
 pub struct PlainFile {
-    file: File,
-    path: PathBuf,
+    store: Box<dyn Store>,
+    name: String,
     shape: Shape,
     /// What can be read is on the disk.
     is_rewritten: bool,
@@ -32,18 +29,14 @@ impl PlainFile {
     /// Creates a file, which must not exist, as an erased device. Durable when it returns.
     pub fn create(path: &Path, shape: Shape) -> Result<PlainFile> {
         check_block_bytes(shape.block_bytes)?;
-        let mut device =
-            PlainFile::lock(path, nvlab_os::file::private().create_new(true), "create", |_| Ok(shape))?;
-        device.is_rewritten = true;
-        let erased = vec![0xff; CHUNK_BYTES.min(shape.bytes()) as usize];
+        let store = locked(path, nvlab_os::file::private().create_new(true), "create")?;
         let fill = || {
-            let mut offset = 0;
-            while offset < shape.bytes() {
-                let bytes = CHUNK_BYTES.min(shape.bytes() - offset);
-                device.file.write_all_at(&erased[..bytes as usize], offset)?;
-                offset += bytes;
-            }
-            device.file.sync_all()?;
+            store.set_len(shape.bytes())?;
+            by_piece(0, shape.bytes(), |offset, piece| {
+                piece.fill(0xff);
+                store.write(piece, offset)
+            })?;
+            store.sync()?;
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         };
@@ -52,37 +45,35 @@ impl PlainFile {
             let _ = std::fs::remove_file(path);
             return Err(Error::io("create", &path.display())(error));
         }
-        Ok(device)
+        let (store, name) = (Box::new(store), path.display().to_string());
+        Ok(PlainFile { store, name, shape, is_rewritten: true })
     }
 
     /// Opens a file whose erase blocks have so many bytes.
     pub fn open(path: &Path, block_bytes: u64) -> Result<PlainFile> {
         check_block_bytes(block_bytes)?;
-        PlainFile::lock(path, &mut nvlab_os::file::private(), "open", |file| {
-            let bytes = file.metadata().map_err(Error::io("measure", &path.display()))?.len();
-            match u32::try_from(bytes / block_bytes) {
-                Ok(blocks) if bytes % block_bytes == 0 && blocks > 0 => Ok(Shape { block_bytes, blocks }),
-                _ => {
-                    let why = format!("it has {bytes} B, which are no erase blocks of {block_bytes} B");
-                    Err(Error::Format { what: path.display().to_string(), offset: bytes, why })
-                }
-            }
-        })
+        let store = locked(path, &mut nvlab_os::file::private(), "open")?;
+        PlainFile::open_on(Box::new(store), path.display().to_string(), block_bytes)
     }
 
-    fn lock(
-        path: &Path,
-        options: &mut OpenOptions,
-        verb: &str,
-        shape: impl FnOnce(&File) -> Result<Shape>,
-    ) -> Result<PlainFile> {
-        let file = options.open(path).map_err(Error::io(verb, &path.display()))?;
-        if !nvlab_os::file::try_lock(&file).map_err(Error::io("lock", &path.display()))? {
-            return Err(Error::Busy(path.to_path_buf()));
+    /// Opens what a store holds.
+    pub fn open_on(store: Box<dyn Store>, name: String, block_bytes: u64) -> Result<PlainFile> {
+        check_block_bytes(block_bytes)?;
+        let bytes = store.len().map_err(Error::io("measure", &name))?;
+        match u32::try_from(bytes / block_bytes) {
+            Ok(blocks) if bytes % block_bytes == 0 && blocks > 0 => {
+                Ok(PlainFile { store, name, shape: Shape { block_bytes, blocks }, is_rewritten: false })
+            }
+            _ => {
+                let why = format!("it has {bytes} B, which are no erase blocks of {block_bytes} B");
+                Err(Error::Format { what: name, offset: bytes, why })
+            }
         }
-        let shape = shape(&file)?;
-        Ok(PlainFile { file, path: path.to_path_buf(), shape, is_rewritten: false })
     }
+}
+
+fn locked(path: &Path, options: &mut OpenOptions, verb: &str) -> Result<FileStore> {
+    FileStore::lock(options.open(path).map_err(Error::io(verb, &path.display()))?, path)
 }
 
 fn check_block_bytes(bytes: u64) -> Result<()> {
@@ -94,7 +85,7 @@ fn check_block_bytes(bytes: u64) -> Result<()> {
 
 impl Flash for PlainFile {
     fn name(&self) -> String {
-        self.path.display().to_string()
+        self.name.clone()
     }
 
     fn shape(&self) -> Shape {
@@ -103,19 +94,20 @@ impl Flash for PlainFile {
 
     fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.shape.check(offset, into.len())?;
-        self.file.read_exact_at(into, offset)
+        self.store.read(into, offset)
     }
 
-    fn rewrite(&mut self) -> io::Result<()> {
-        if !self.is_rewritten {
-            by_piece(0, self.shape.bytes(), |offset, piece| {
-                self.file.read_exact_at(piece, offset)?;
-                self.file.write_all_at(piece, offset)
-            })?;
-            self.file.sync_data()?;
-            self.is_rewritten = true;
+    fn rewrite(&mut self) -> io::Result<bool> {
+        if self.is_rewritten {
+            return Ok(false);
         }
-        Ok(())
+        by_piece(0, self.shape.bytes(), |offset, piece| {
+            self.store.read(piece, offset)?;
+            self.store.write(piece, offset)
+        })?;
+        self.store.sync()?;
+        self.is_rewritten = true;
+        Ok(true)
     }
 
     fn program(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -123,15 +115,15 @@ impl Flash for PlainFile {
         let mut old = vec![0; data.len()];
         self.read(offset, &mut old)?;
         check_clears(&old, data, offset)?;
-        self.file.write_all_at(data, offset)?;
-        self.file.sync_data()
+        self.store.write(data, offset)?;
+        self.store.sync()
     }
 
     fn erase(&mut self, block: u32) -> io::Result<Erased> {
         let offset = self.shape.check_block(block)?;
         self.rewrite()?;
-        self.file.write_all_at(&vec![0xff; self.shape.block_bytes as usize], offset)?;
-        self.file.sync_data().map(|()| Erased::Clean)
+        self.store.write(&vec![0xff; self.shape.block_bytes as usize], offset)?;
+        self.store.sync().map(|()| Erased::Clean)
     }
 }
 
@@ -182,11 +174,9 @@ mod tests {
         drop(device);
         let mut device = PlainFile::open(&path, 4096).unwrap();
         assert!(!is_written(), "it was only read");
-        device.rewrite().unwrap();
-        assert!(is_written());
+        assert!(device.rewrite().unwrap() && is_written());
         let is_written = written();
-        device.rewrite().unwrap();
-        assert!(!is_written(), "once is enough");
+        assert!(!device.rewrite().unwrap() && !is_written(), "once is enough");
         drop(device);
         let mut device = PlainFile::open(&path, 4096).unwrap();
         device.program(4096, &[0]).unwrap();

@@ -59,6 +59,7 @@ fn cannot_cut(name: &str) -> Error {
 
 /// Rewrites what can be read from the head to `tail` ([`Log::rewrite`]); durable when it returns.
 pub fn rewrite_to(log: &mut dyn Log, tail: u64) -> Result<()> {
+    log.begin_rewrite()?;
     by_piece(log.status().head, tail, |position, piece| {
         log.read(position, piece)?;
         log.rewrite(position, piece)
@@ -80,6 +81,11 @@ pub trait Log: Debug + Send {
     /// Writes `data` at `position`, the tail: where the last append ended, or the head after a reset. It is within the
     /// capacity. Durable after [`Log::force`]; before, a power failure may keep any part of it.
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()>;
+    /// Begins to write once more what the log holds, before anything of it is read for that. A log that does not take what is to be
+    /// written from its caller writes it now, all of it durably; its status may be an earlier one afterwards.
+    fn begin_rewrite(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Writes `data`, which was read at `position` and checks, once more; durable after [`Log::end_rewrite`]. Recovery calls it for all
     /// from the head to the tail, in order, before it applies a record: what a program left that was killed, or whose sync failed,
     /// can be read from the page cache and need not be on the disk. After a failed sync it is marked clean, so that no other sync

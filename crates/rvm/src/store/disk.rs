@@ -3,7 +3,8 @@
 //! Writes are cached until a sync of their file. When the power fails, every cached sector independently keeps what was
 //! durable or any version written since, or is torn: its first bytes are of one version, the rest of the one before. A
 //! sync that fails makes some of them durable in the same way and marks all of them clean, as Linux does: reads still show
-//! them, and no later sync writes them, unless they are written again. A new length stays to be written by the next sync.
+//! them, and no later sync writes them, unless they are written again or evicted: then reads show what is durable. A new length stays
+//! to be written by the next sync.
 
 use super::{Segments, Store};
 use crate::draws::Draws;
@@ -36,6 +37,8 @@ struct State {
     operations: u64,
     /// Which operation fails, and how.
     fault: Option<(u64, Failure)>,
+    /// Before which operation all that is clean is evicted.
+    evicted_at: Option<u64>,
     is_off: bool,
     draws: Draws,
 }
@@ -70,6 +73,18 @@ impl File {
         }
     }
 
+    /// Forgets what is clean, so that it is read from the disk.
+    fn evict(&mut self) {
+        let mut read = self.durable.clone();
+        read.resize(self.current.len(), 0);
+        for &(sector, _) in &self.cached {
+            let from = (sector * SECTOR_BYTES).min(read.len());
+            let to = read.len().min(from + SECTOR_BYTES);
+            read[from..to].copy_from_slice(&self.current[from..to]);
+        }
+        self.current = read;
+    }
+
     /// Makes any part of what is cached durable, and forgets the rest.
     fn lose(&mut self, draws: &mut Draws) {
         if draws.coin() || self.current.len() < self.durable.len() {
@@ -101,6 +116,9 @@ impl State {
         self.operations += 1;
         if self.is_off {
             return Err(io::Error::other("the power is off"));
+        }
+        if self.evicted_at == Some(self.operations) {
+            self.files.values_mut().for_each(File::evict);
         }
         let failure = self.fault.filter(|(at, _)| *at == self.operations).map(|(_, failure)| failure);
         self.is_off = failure == Some(Failure::Power);
@@ -135,6 +153,11 @@ impl Disk {
     pub fn plan(&self, fault: Option<(u64, Failure)>, seed: u64) {
         let mut state = self.state();
         (state.operations, state.fault, state.draws) = (0, fault, Draws::new(seed, 0));
+    }
+
+    /// Evicts all that is clean before the operation with this number.
+    pub fn evict_at(&self, operation: u64) {
+        self.state().evicted_at = Some(operation);
     }
 
     /// The power fails now, if it has not yet, and comes back: the disk as it is found.

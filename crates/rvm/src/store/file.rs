@@ -64,7 +64,8 @@ impl FileStore {
         write_zeros(&self.file, from, end)
     }
 
-    fn lock(file: File, path: &Path) -> Result<FileStore> {
+    /// A file that is open already.
+    pub(crate) fn lock(file: File, path: &Path) -> Result<FileStore> {
         match try_lock(&file) {
             Ok(true) => Ok(FileStore { file }),
             Ok(false) => Err(Error::Busy(path.into())),
@@ -156,8 +157,9 @@ impl SegmentFolder {
     }
 
     /// The same, but what lies in folder `old` is looked for in `new`: a log that has been copied together with its segments, whose
-    /// absolute paths it names, would else be recovered into the originals. Of several folders one of which is in another, the
-    /// innermost counts.
+    /// absolute paths it names, would else be recovered into the originals. What lies in `new` already is looked for there. Of several
+    /// folders one of which is in another, the innermost counts. Once a folder has moved, no segment is recovered that the log names
+    /// in none of all these.
     pub fn relocate(mut self, old: impl Into<PathBuf>, new: impl Into<PathBuf>) -> SegmentFolder {
         self.moved.push((old.into(), new.into()));
         self
@@ -166,12 +168,19 @@ impl SegmentFolder {
     /// The file of a segment.
     pub fn path(&self, name: &str) -> PathBuf {
         let path = self.folder.join(name);
-        let within = |(old, new): &(PathBuf, PathBuf)| {
+        self.moved_to(&path).unwrap_or(path)
+    }
+
+    /// Where a file is that lies in a folder that has moved, or in one that has taken the place of such a folder.
+    fn moved_to(&self, path: &Path) -> Option<PathBuf> {
+        let moved = self.moved.iter().map(|(old, new)| (old, new));
+        // Of equals the first counts: what is said to have moved has.
+        let all = moved.chain(self.moved.iter().map(|(_, new)| (new, new)));
+        let within = all.filter_map(|(old, new)| {
             let rest = path.strip_prefix(old).ok()?;
             Some((rest.components().count(), new.join(rest)))
-        };
-        let moved = self.moved.iter().filter_map(within).min_by_key(|(below, _)| *below);
-        moved.map_or(path.clone(), |(_, new)| new)
+        });
+        within.min_by_key(|(below, _)| *below).map(|(_, file)| file)
     }
 
     /// Creates a segment of `bytes` zero bytes; one of that name must not exist.
@@ -183,5 +192,14 @@ impl SegmentFolder {
 impl Segments for SegmentFolder {
     fn open(&self, name: &str) -> Result<Box<dyn Store>> {
         Ok(Box::new(FileStore::open(&self.path(name), 0)?))
+    }
+
+    fn open_named(&self, name: &str) -> Result<Box<dyn Store>> {
+        let path = self.folder.join(name);
+        if !self.moved.is_empty() && self.moved_to(&path).is_none() {
+            let why = "is in none of the folders that have moved; nothing has been changed";
+            return Err(Error::Invalid(format!("segment {} {why}", path.display())));
+        }
+        self.open(name)
     }
 }

@@ -37,4 +37,8 @@ pub trait Store: Debug + Send + Sync {
 pub trait Segments: Debug + Send + Sync {
     /// Opens a segment, which must exist.
     fn open(&self, name: &str) -> Result<Box<dyn Store>>;
+    /// Opens a segment that the log names, to be recovered. Refused where the name may be of something else by now.
+    fn open_named(&self, name: &str) -> Result<Box<dyn Store>> {
+        self.open(name)
+    }
 }

@@ -25,6 +25,10 @@ impl<S: Segments> Segments for Slow<S> {
     fn open(&self, name: &str) -> Result<Box<dyn Store>> {
         Ok(Box::new(SlowStore(self.0.open(name)?)))
     }
+
+    fn open_named(&self, name: &str) -> Result<Box<dyn Store>> {
+        Ok(Box::new(SlowStore(self.0.open_named(name)?)))
+    }
 }
 
 impl Store for SlowStore {

@@ -125,6 +125,15 @@ pub(super) fn block_bytes_of(first: &[u8; HEADER]) -> Option<u64> {
     Header::decode(first).ok().map(|header| header.block_bytes)
 }
 
+/// What a power failure has left undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Undone {
+    /// Where the mark of the last entry is, if it is not complete.
+    mark: Option<u64>,
+    /// The pointer does not name the valid block.
+    is_pointer_behind: bool,
+}
+
 /// A value on flash.
 #[derive(Debug)]
 pub struct MiniLog {
@@ -188,6 +197,25 @@ impl MiniLog {
     /// Finds the value of a mini-log. What a power failure left undone is completed first: the value cannot change any more
     /// but by a commit.
     pub fn open<F: Flash>(flash: &mut F, place: Place, kind: [u8; 4]) -> Result<MiniLog> {
+        let (mut log, mut undone) = Self::find(flash, place, kind)?;
+        if undone == Undone::default() {
+            return Ok(log);
+        }
+        // To change anything writes a file as a whole, and may find there that the value is an earlier one.
+        if flash.rewrite().map_err(Error::io("write", &log.name))? {
+            (log, undone) = Self::find(flash, place, kind)?;
+        }
+        if let Some(mark) = undone.mark {
+            log.program(flash, mark, &[0; 4])?;
+        }
+        if undone.is_pointer_behind {
+            log.point(flash)?;
+        }
+        Ok(log)
+    }
+
+    /// Finds the value of a mini-log and what a power failure left undone, and changes nothing.
+    fn find<F: Flash>(flash: &mut F, place: Place, kind: [u8; 4]) -> Result<(MiniLog, Undone)> {
         let (mut blocks, mut first_error) = (Vec::new(), None);
         for block in 0..place.data_blocks {
             match Self::read_header(flash, place, kind, block) {
@@ -202,12 +230,12 @@ impl MiniLog {
         for (header, valid) in blocks {
             let (name, value) = (flash.name(), Vec::new());
             let mut log = MiniLog { name, place, header, valid, next: 0, next_pointer: 0, value };
-            if log.scan(flash)? {
-                found = Some(log);
+            if let Some(mark) = log.scan(flash)? {
+                found = Some((log, mark));
                 break;
             }
         }
-        let Some(mut log) = found else {
+        let Some((mut log, mark)) = found else {
             let offset = u64::from(place.first) * flash.shape().block_bytes;
             let why = "this is no log: no value has been committed".into();
             return Err(first_error.unwrap_or(Error::Format { what: flash.name(), offset, why }));
@@ -218,10 +246,8 @@ impl MiniLog {
             let why = format!("the pointer names block {sequence}, which is not whole");
             return Err(log.damaged(log.offset(block), why));
         }
-        if pointed.is_none_or(|(sequence, _)| sequence < log.header.sequence) {
-            log.point(flash)?;
-        }
-        Ok(log)
+        let is_pointer_behind = pointed.is_none_or(|(sequence, _)| sequence < log.header.sequence);
+        Ok((log, Undone { mark, is_pointer_behind }))
     }
 
     fn read_header<F: Flash>(flash: &mut F, place: Place, kind: [u8; 4], block: u32) -> Result<Header> {
@@ -298,8 +324,9 @@ impl MiniLog {
         Ok(())
     }
 
-    /// Finds the last committed value of the valid block and its first unused entry; false if none is committed.
-    fn scan<F: Flash>(&mut self, flash: &mut F) -> Result<bool> {
+    /// Finds the last committed value of the valid block and its first unused entry; `None` if none is committed. Returns where its
+    /// mark is, if that is not complete.
+    fn scan<F: Flash>(&mut self, flash: &mut F) -> Result<Option<Option<u64>>> {
         let value_bytes = self.header.value_bytes as usize;
         let mut entry = vec![0; value_bytes + ENTRY_EXTRA];
         let (mut found, mut used) = (None, 0);
@@ -321,12 +348,9 @@ impl MiniLog {
             found = Some((value.to_vec(), at + value_bytes as u64 + 4, rest[4..] == [0; 4]));
         }
         self.next = used;
-        let Some((value, mark, is_complete)) = found else { return Ok(false) };
-        if !is_complete {
-            self.program(flash, mark, &[0; 4])?;
-        }
+        let Some((value, mark, is_complete)) = found else { return Ok(None) };
         self.value = value;
-        Ok(true)
+        Ok(Some((!is_complete).then_some(mark)))
     }
 
     /// Finds the first unused entry of the pointer block; returns what the last whole one says: a sequence and a block.

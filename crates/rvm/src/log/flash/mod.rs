@@ -109,31 +109,8 @@ impl<F: Flash> FlashLog<F> {
     /// Opens the log of a device. It can be read; [`Log::reset`] makes it ready for appends.
     pub fn open(flash: F) -> Result<FlashLog<F>> {
         let mut flash = Remap::open(flash)?;
-        let status_log = match MiniLog::open(&mut flash, STATUS, KIND) {
-            Ok(log) => log,
-            Err(Error::Format { what, offset, why }) => {
-                return Err(Error::Format { what, offset: flash.device_offset(offset), why });
-            }
-            Err(Error::Damaged { what, offset, why }) => {
-                return Err(Error::Damaged { what, offset: flash.device_offset(offset), why });
-            }
-            Err(error) => return Err(error),
-        };
-        let blocks = u64::from(flash.shape().blocks - STATUS.blocks());
-        let fields: Vec<u64> =
-            status_log.value().as_chunks().0.iter().map(|&field| u64::from_le_bytes(field)).collect();
-        let identity = flash.identity();
-        match *fields.as_slice() {
-            [generation, head, found] if found == blocks && status_log.identity() == identity => {
-                let status = Status { identity, generation, head };
-                Ok(FlashLog { flash, status_log, status, tail: None, erased_to: 0, failed: None })
-            }
-            _ => {
-                let offset = flash.device_offset(0);
-                let why = format!("the status {fields:?} is not of this log of {blocks} blocks");
-                Err(Error::Format { what: flash.name(), offset, why })
-            }
-        }
+        let (status_log, status) = read_status(&mut flash)?;
+        Ok(FlashLog { flash, status_log, status, tail: None, erased_to: 0, failed: None })
     }
 
     /// Spare blocks that are no longer free.
@@ -183,6 +160,34 @@ impl<F: Flash> FlashLog<F> {
         erase_log(&mut self.flash, given_up, blocks)?;
         self.erased_to = status.head / self.block_bytes() + blocks;
         Ok(())
+    }
+}
+
+/// Finds the status of the log of a device.
+fn read_status<F: Flash>(flash: &mut Remap<F>) -> Result<(MiniLog, Status)> {
+    let status_log = match MiniLog::open(flash, STATUS, KIND) {
+        Ok(log) => log,
+        Err(Error::Format { what, offset, why }) => {
+            return Err(Error::Format { what, offset: flash.device_offset(offset), why });
+        }
+        Err(Error::Damaged { what, offset, why }) => {
+            return Err(Error::Damaged { what, offset: flash.device_offset(offset), why });
+        }
+        Err(error) => return Err(error),
+    };
+    let blocks = u64::from(flash.shape().blocks - STATUS.blocks());
+    let fields: Vec<u64> =
+        status_log.value().as_chunks().0.iter().map(|&field| u64::from_le_bytes(field)).collect();
+    let identity = flash.identity();
+    match *fields.as_slice() {
+        [generation, head, found] if found == blocks && status_log.identity() == identity => {
+            Ok((status_log, Status { identity, generation, head }))
+        }
+        _ => {
+            let offset = flash.device_offset(0);
+            let why = format!("the status {fields:?} is not of this log of {blocks} blocks");
+            Err(Error::Format { what: flash.name(), offset, why })
+        }
     }
 }
 
@@ -250,15 +255,24 @@ impl<F: Flash> Log for FlashLog<F> {
         Ok(())
     }
 
+    /// What can be read from flash is on it, unless it is a file. That is written as a whole, with the status, which is then read
+    /// again: the one that was found may be on no disk.
+    fn begin_rewrite(&mut self) -> Result<()> {
+        self.check()?;
+        let rewritten = self.flash.rewrite().map_err(Error::io("write", &self.flash.name()));
+        if self.fail_on_error(rewritten)? {
+            let found = read_status(&mut self.flash);
+            (self.status_log, self.status) = self.fail_on_error(found)?;
+        }
+        Ok(())
+    }
+
     fn rewrite(&mut self, _position: u64, _data: &[u8]) -> Result<()> {
         self.check()
     }
 
-    /// What can be read from flash is on it, unless it is a file.
     fn end_rewrite(&mut self) -> Result<()> {
-        self.check()?;
-        let rewritten = self.flash.rewrite().map_err(Error::io("write", &self.flash.name()));
-        self.fail_on_error(rewritten)
+        self.check()
     }
 
     fn force(&mut self) -> Result<()> {

@@ -164,7 +164,7 @@ impl<F: Flash> Flash for Remap<F> {
         Ok(())
     }
 
-    fn rewrite(&mut self) -> io::Result<()> {
+    fn rewrite(&mut self) -> io::Result<bool> {
         self.flash.rewrite()
     }
 

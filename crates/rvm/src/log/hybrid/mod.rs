@@ -31,61 +31,20 @@
 //! | 16 | 4 | checksum of the bytes |
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
-use super::status::{self, StatusPair};
+mod entry;
+
 use super::{Log, Status, cannot_cut, rewrite_to};
 use crate::checksum::crc32c;
 use crate::core::View;
 use crate::flash::by_block;
+use crate::log::status::{self, StatusPair};
 use crate::{Error, Result, Store};
+use entry::{Entry, HEADER};
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 pub(crate) const KIND: [u8; 4] = *b"hybr";
-const HEADER: usize = 24;
-const CHECKED: usize = 20;
-
-/// An append that the small log knows of.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    position: u64,
-    bytes: u32,
-    /// Whether its bytes are on the store.
-    is_large: bool,
-    crc: u32,
-}
-
-impl Entry {
-    fn end(&self) -> u64 {
-        self.position + u64::from(self.bytes)
-    }
-
-    fn encode(&self, status: Status, at: u64) -> [u8; HEADER] {
-        let mut header = [0; HEADER];
-        header[..8].copy_from_slice(&self.position.to_le_bytes());
-        header[8..12].copy_from_slice(&self.bytes.to_le_bytes());
-        header[12..16].copy_from_slice(&u32::from(self.is_large).to_le_bytes());
-        header[16..20].copy_from_slice(&self.crc.to_le_bytes());
-        let crc = Self::header_crc(&header, status, at);
-        header[CHECKED..].copy_from_slice(&crc.to_le_bytes());
-        header
-    }
-
-    /// The entry, if this is one of this generation at this position of the small log.
-    fn decode(header: &[u8; HEADER], status: Status, at: u64) -> Option<Entry> {
-        let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
-        let position = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));
-        // The checksum last: entries are looked for at every byte.
-        let is_valid = word(12) < 2 && word(8) > 0 && word(CHECKED) == Self::header_crc(header, status, at);
-        let entry = Entry { position, bytes: word(8), is_large: word(12) == 1, crc: word(16) };
-        is_valid.then_some(entry)
-    }
-
-    fn header_crc(header: &[u8; HEADER], status: Status, at: u64) -> u32 {
-        let Status { identity, generation, .. } = status;
-        let seeds = [identity, generation, at].map(u64::to_le_bytes);
-        crc32c(&[seeds.as_flattened(), &header[..CHECKED]])
-    }
-}
 
 /// A log on a store, with its small records and the stubs of the others in a small log.
 #[derive(Debug)]
@@ -359,7 +318,27 @@ impl<L: Log> HybridLog<L> {
     fn try_end_rewrite(&mut self) -> Result<()> {
         self.status.rewrite(self.store.as_ref(), &self.name)?;
         self.store.sync().map_err(Error::io("force", &self.name))?;
-        rewrite_to(&mut self.small, self.small_tail)
+        rewrite_to(&mut self.small, self.small_tail)?;
+        self.check_entries()
+    }
+
+    /// The small log has been read once more to be written: a page cache may have dropped meanwhile what an earlier program could not
+    /// make durable. What was found when it was opened must be what it has now, or something would be applied that is on no disk.
+    fn check_entries(&mut self) -> Result<()> {
+        for index in 0..self.entries.len() {
+            let (entry, at) = self.entries[index];
+            let mut is_same = self.entry_at(at)? == Some(entry);
+            if is_same && !entry.is_large {
+                let mut data = vec![0; entry.bytes as usize];
+                self.small.read(at + HEADER as u64, &mut data)?;
+                is_same = crc32c(&[&data]) == entry.crc;
+            }
+            if !is_same {
+                let why = "its cache has lost what could be read when it was opened; open it again";
+                return Err(Error::io("write", &self.small.name())(io::Error::other(why)));
+            }
+        }
+        Ok(())
     }
 
     fn try_truncate(&mut self, head: u64) -> Result<()> {
@@ -443,6 +422,12 @@ impl<L: Log> Log for HybridLog<L> {
         self.fail_on_error(appended)?;
         self.tail = Some(end);
         Ok(())
+    }
+
+    fn begin_rewrite(&mut self) -> Result<()> {
+        self.check()?;
+        let begun = self.small.begin_rewrite();
+        self.fail_on_error(begun)
     }
 
     fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
