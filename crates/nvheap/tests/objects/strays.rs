@@ -281,3 +281,38 @@ fn what_is_forgotten_is_lost_and_can_be_freed() {
         checked(&mut heap, 1, 0);
     }
 }
+
+/// A handle keeps an object that has lost its last pointer, before the collection or in the middle of it; a `Weak` to it was
+/// forgotten.
+#[test]
+fn what_a_handle_keeps_stays_when_its_weak_pointer_was_forgotten() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    for is_during in [false, true] {
+        let (_folder, path, mut heap) = create();
+        let handle = heap
+            .transaction(|tx| {
+                let owner = Strong::new(tx, node(1))?;
+                // More than are taken in a transaction lie between the two.
+                for value in 0..200 {
+                    std::mem::forget(Strong::new(tx, node(value))?);
+                }
+                let kept = Strong::new(tx, node(77))?;
+                std::mem::forget(kept.downgrade(tx)?);
+                let handle = kept.handle(tx)?;
+                if is_during {
+                    owner.write(tx)?.next = Some(kept);
+                    std::mem::forget(owner);
+                }
+                Ok(handle)
+            })
+            .unwrap();
+        heap.collect_cycles().unwrap();
+        assert_eq!(heap.transaction(|tx| Ok(handle.read(tx)?.value)).unwrap(), 77);
+        assert_eq!(heap.check().unwrap().blocks, 2);
+        drop(handle);
+        checked(&mut heap, 1, 0);
+        drop(heap);
+        let mut heap = Heap::<Loose>::open(&path, Options::default()).unwrap();
+        checked(&mut heap, 1, 0);
+    }
+}
