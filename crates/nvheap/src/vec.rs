@@ -40,6 +40,11 @@ impl<T, H: Brand> PVec<T, H> {
         self.len == 0
     }
 
+    /// Its block and length: what differs when it was replaced by another in this transaction.
+    pub(crate) fn state(&self) -> (Option<NonZeroU64>, u64) {
+        (self.block, self.len)
+    }
+
     /// How many elements it has room for without another block.
     pub fn capacity(&self) -> usize {
         self.capacity as usize

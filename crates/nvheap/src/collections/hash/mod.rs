@@ -91,9 +91,13 @@ fn number(hash: u64, buckets: usize) -> usize {
 /// A bucket to be changed, and a slot of it.
 type Slot<'t, K, V, H> = (Write<'t, Bucket<K, V, H>>, usize);
 
+/// The array of buckets: another one when the map has grown or was cleared.
+type Buckets = (Option<NonZeroU64>, u64);
+
 /// What the search for a key found.
 struct Search<'t, K, V, H: Brand> {
     hash: u64,
+    buckets: Buckets,
     stripe: Option<Stripe>,
     found: Option<Slot<'t, K, V, H>>,
     /// If the key is not there: where it may go.
@@ -180,14 +184,14 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         query: impl FnOnce(u64) -> Result<u64>,
         is_equal: impl FnMut(&K) -> Result<bool>,
     ) -> Result<Search<'t, K, V, H>> {
-        let (hash, first, stripe) = {
+        let (hash, first, buckets, stripe) = {
             let mut room = Room::new();
             self.anchor.trust(tx)?;
             let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
             let hash = query(anchor.seed)?;
-            (hash, self.first(tx, anchor, hash)?, anchor.count.stripe(tx))
+            (hash, self.first(tx, anchor, hash)?, anchor.buckets.state(), anchor.count.stripe(tx))
         };
-        let mut search = Search { hash, stripe, found: None, free: None };
+        let mut search = Search { hash, buckets, stripe, found: None, free: None };
         if let Some(first) = first {
             search.walk(tx, first, is_equal)?;
         }
@@ -199,7 +203,14 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     fn count(&self, tx: &Tx<'_, H>, stripe: Option<Stripe>, more: i64) -> Result<()> {
         match stripe {
             Some(stripe) => stripe.add(tx, more),
-            None => self.anchor.write(tx)?.count.begin(tx, more),
+            None => {
+                // It may have begun since the search.
+                let mut anchor = self.anchor.write(tx)?;
+                match anchor.count.stripe(tx) {
+                    Some(stripe) => stripe.add(tx, more),
+                    None => anchor.count.begin(tx, more),
+                }
+            }
         }
     }
 
@@ -240,15 +251,17 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     where
         K: Borrow<K::Query> + Copy,
     {
-        match self.entry(tx, key)? {
-            Entry::Occupied(found) => return Ok(found.into_mut()),
-            Entry::Vacant(free) => free.insert(value()?)?,
+        if let Some(found) = self.get_mut(tx, key.borrow())? {
+            return Ok(found);
         }
+        // No bucket is borrowed while it is made.
+        let value = value()?;
+        self.insert(tx, key, value)?;
         let found = self.get_mut(tx, key.borrow())?;
         found.ok_or_else(|| tx.raw.doom(Error::Invalid("a key that is not equal to itself".into())))
     }
 
-    /// The place of a key, which is looked up once however the transaction goes on:
+    /// The place of a key, which is looked up once however the transaction goes on, unless the map changes in between:
     ///
     /// ```
     /// # use nvlab_nvheap::{Brand, PHashMap, Result, Tx, collections::Entry};
@@ -261,8 +274,9 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     /// ```
     pub fn entry<'t>(&'t self, tx: &'t Tx<'_, H>, key: K) -> Result<Entry<'t, K, V, H>> {
         let is_equal = |other: &K| Ok(other.compare_keys(tx, &key)? == Ordering::Equal);
-        let Search { hash, stripe, found, free } = self.find(tx, |seed| key.hash_key(tx, seed), is_equal)?;
-        let place = Place { map: self, tx, hash, stripe };
+        let Search { hash, buckets, stripe, found, free } =
+            self.find(tx, |seed| key.hash_key(tx, seed), is_equal)?;
+        let place = Place { map: self, tx, hash, buckets, stripe };
         Ok(match found {
             Some(slot) => Entry::Occupied(OccupiedEntry { place, slot }),
             None => Entry::Vacant(VacantEntry { place, key, free }),
@@ -273,7 +287,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     pub fn insert(&self, tx: &Tx<'_, H>, key: K, value: V) -> Result<Option<V>> {
         match self.entry(tx, key)? {
             Entry::Occupied(mut found) => Ok(Some(std::mem::replace(found.get_mut(), value))),
-            Entry::Vacant(free) => free.insert(value).map(|()| None),
+            Entry::Vacant(free) => free.insert_now(value).map(|()| None),
         }
     }
 
@@ -369,8 +383,8 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         query: impl FnOnce(u64) -> Result<u64>,
         is_equal: impl FnMut(&K) -> Result<bool>,
     ) -> Result<Option<(K, V)>> {
-        let Search { hash, stripe, found, .. } = self.find(tx, query, is_equal)?;
-        let place = Place { map: self, tx, hash, stripe };
+        let Search { hash, buckets, stripe, found, .. } = self.find(tx, query, is_equal)?;
+        let place = Place { map: self, tx, hash, buckets, stripe };
         found.map(|slot| OccupiedEntry { place, slot }.remove_entry()).transpose()
     }
 
