@@ -324,7 +324,7 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
 
 impl<T, H: Brand> Drop for PVec<T, H> {
     fn drop(&mut self) {
-        let Some(block) = self.block else { return };
+        let (Some(block), place) = (self.block, (&raw mut self.block).cast()) else { return };
         with_current(TypeId::of::<H>(), |tx| {
             let at = offset(block);
             if needs_drop::<T>() {
@@ -349,6 +349,10 @@ impl<T, H: Brand> fmt::Debug for PVec<T, H> {
 // SAFETY: three words, of which every pattern is a value; they are checked when they are used.
 unsafe impl<T: Persist<H>, H: Brand> Persist<H> for PVec<T, H> {
     const ANY_BYTES: bool = true;
+            // SAFETY: the block is not used again: its array is being dropped.
+            if !unsafe { tx.trust_dropped(place, block, false) } {
+                return;
+            }
     fn describe(shape: &mut Shape) {
         const { assert!(offset_of!(Self, capacity) == 16) }
         let number = shape.number::<T, H>(true);

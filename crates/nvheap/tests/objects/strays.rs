@@ -20,6 +20,9 @@ struct Root {
     shared: Option<Strong<Node, Loose>>,
     weak: Option<Weak<Node, Loose>>,
     nodes: PVec<Option<Strong<Node, Loose>>, Loose>,
+    numbers: PVec<u64, Loose>,
+    pair: [Option<Strong<Node, Loose>>; 2],
+    pairs: Option<PBox<[Option<Strong<Node, Loose>>; 2], Loose>>,
     map: Option<PBox<Holder, Loose>>,
 }
 
@@ -41,6 +44,7 @@ struct Node {
 thread_local! {
     static BOX: RefCell<Option<PBox<Node, Loose>>> = const { RefCell::new(None) };
     static SHARED: RefCell<Option<Strong<Node, Loose>>> = const { RefCell::new(None) };
+    static WEAK: RefCell<Option<Weak<Node, Loose>>> = const { RefCell::new(None) };
     static VEC: RefCell<PVec<Option<Strong<Node, Loose>>, Loose>> = const { RefCell::new(PVec::new()) };
 }
 
@@ -315,4 +319,100 @@ fn what_a_handle_keeps_stays_when_its_weak_pointer_was_forgotten() {
         let mut heap = Heap::<Loose>::open(&path, Options::default()).unwrap();
         checked(&mut heap, 1, 0);
     }
+}
+
+/// What has the place of an object that a kept pointer led to is not changed when the pointer is dropped.
+#[test]
+fn a_kept_pointer_is_dropped_where_something_else_is_now() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let (_folder, _, mut heap) = create();
+    let root = heap.root().unwrap();
+    for round in 0..3 {
+        let _ = heap.transaction(|tx| {
+            match round {
+                0 => BOX.set(Some(PBox::new(tx, node(1))?)),
+                1 => WEAK.set(Some(Strong::new(tx, node(1))?.downgrade(tx)?)),
+                _ => VEC.set(PVec::from_fn(tx, 3, |_| Ok(None))?),
+            }
+            Err::<(), _>(Error::abort("kept"))
+        });
+        // An array of numbers has the block's page: `at` is in the middle of its elements.
+        heap.transaction(|tx| {
+            root.write(tx)?.numbers = PVec::from_fn(tx, 2000, |i| Ok(i as u64 % 3))?;
+            Ok(())
+        })
+        .unwrap();
+        let result = heap.transaction(|tx| {
+            match round {
+                0 => drop(BOX.take()),
+                1 => drop(WEAK.take()),
+                _ => drop(VEC.take()),
+            }
+            // Whatever is wrong was found already.
+            root.read(tx)?.numbers.read(tx, 0).map(drop)
+        });
+        assert!(is_stray(&result), "{round}: {result:?}");
+        heap.transaction(|tx| {
+            let root = root.read(tx)?;
+            for (i, number) in root.numbers.iter(tx).enumerate() {
+                assert_eq!(*number?, i as u64 % 3);
+            }
+            Ok(())
+        })
+        .unwrap();
+        checked(&mut heap, 2, 0);
+    }
+}
+
+/// Pointers to an object, one of which was forgotten, are made and dropped in one transaction, in place and elsewhere.
+#[test]
+fn pointers_to_what_was_forgotten_are_dropped_like_others() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let (_folder, _, mut heap) = create();
+    let root = heap.root().unwrap();
+    heap.transaction(|tx| {
+        let shared = Strong::new(tx, node(1))?;
+        std::mem::forget((shared.share(tx)?, shared.downgrade(tx)?));
+        root.write(tx)?.shared = Some(shared);
+        Ok(())
+    })
+    .unwrap();
+    for round in 0..5 {
+        heap.transaction(|tx| {
+            let mut root = root.write(tx)?;
+            let shared = root.shared.take().unwrap();
+            let pair = || Ok::<_, Error>([Some(shared.share(tx)?), Some(shared.share(tx)?)]);
+            match round {
+                0 => drop(pair()?),
+                1 => drop(PBox::new(tx, pair()?)?),
+                2 => {
+                    root.pair = pair()?;
+                    root.pair = pair()?;
+                    root.pair = [None, None];
+                }
+                3 => {
+                    root.nodes = PVec::from_fn(tx, 9, |_| shared.share(tx).map(Some))?;
+                    root.nodes.push(tx, Some(shared.share(tx)?))?;
+                    drop(root.nodes.pop(tx)?);
+                    root.nodes = PVec::new();
+                }
+                _ => {
+                    root.weak = Some(shared.downgrade(tx)?);
+                    root.weak = Some(shared.downgrade(tx)?);
+                    root.weak = None;
+                }
+            }
+            root.shared = Some(shared);
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{round}: {error}"));
+        checked(&mut heap, 2, 0);
+    }
+    assert_eq!(heap.collect_cycles().unwrap(), 0);
+    heap.transaction(|tx| {
+        root.write(tx)?.shared = None;
+        Ok(())
+    })
+    .unwrap();
+    checked(&mut heap, 1, 0);
 }
