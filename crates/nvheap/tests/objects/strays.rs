@@ -416,3 +416,32 @@ fn pointers_to_what_was_forgotten_are_dropped_like_others() {
     .unwrap();
     checked(&mut heap, 1, 0);
 }
+
+/// What only a forgotten `Weak` keeps has been destroyed: what it pointed to does not lose a reference a second time.
+#[test]
+fn a_heap_with_forgotten_weak_pointers_is_compacted() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let (_folder, path, mut heap) = create();
+    let root = heap.root().unwrap();
+    heap.transaction(|tx| {
+        let shared = Strong::new(tx, node(1))?;
+        let watched = Strong::new(tx, Node { value: 2, next: Some(shared.share(tx)?) })?;
+        std::mem::forget(watched.downgrade(tx)?);
+        let mut root = root.write(tx)?;
+        root.boxed = Some(PBox::new(tx, Node { value: 3, next: Some(watched) })?);
+        root.shared = Some(shared);
+        Ok(())
+    })
+    .unwrap();
+    heap.transaction(|tx| {
+        root.write(tx)?.boxed = None;
+        Ok(())
+    })
+    .unwrap();
+    checked(&mut heap, 3, 1);
+    drop((root, heap));
+    let compacted = compact(&path, Unreachable::Drop).unwrap();
+    assert_eq!((compacted.dropped, compacted.blocks), (1, 2));
+    let mut heap = Heap::<Loose>::open(&path, Options::default()).unwrap();
+    checked(&mut heap, 2, 0);
+}
