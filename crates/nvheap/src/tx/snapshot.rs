@@ -51,6 +51,10 @@ impl<'t> RawTx<'t> {
         }
         let mut state = self.context.state();
         let (memory, snapshot) = (&self.core().memory, state.snapshot.as_ref().expect("found by the caller"));
+        if (lock_at + 16).max(home + words as u64 * 8) > snapshot.bytes() {
+            // Nobody saves what was not there, so this is not of the moment.
+            return Err(state.doom(Error::Conflict));
+        }
         if let Some(tag) = tag {
             let mut meta = [0];
             memory.copy_words(lock_at + 8, &mut meta)?;
