@@ -219,6 +219,22 @@ fn a_backup_is_of_one_moment() {
     });
 }
 
+#[test]
+fn a_backup_inside_a_transaction_is_refused() {
+    let (folder, path) = folder();
+    let heap = create(&path);
+    let copy = folder.path().join("backup");
+    let mut tries = 0;
+    let backup = heap.transaction(|_| {
+        tries += 1;
+        // The last tries would have a snapshot, for which the backup would wait.
+        if tries < 10 { Err(Error::Conflict) } else { heap.backup_to(&copy) }
+    });
+    assert!(matches!(backup, Err(Error::Invalid(_))), "{backup:?}");
+    assert!(!copy.exists());
+    heap.backup_to(&copy).unwrap();
+}
+
 /// A handle leads to an object that was made, in a file that has become longer, after the snapshot began.
 #[test]
 fn what_lies_behind_the_end_of_a_snapshot_is_not_read_from_it() {
