@@ -73,7 +73,7 @@ impl<'t> RawTx<'t> {
     }
 
     /// A copy of a value that the file holds; it stays until the transaction ends.
-    #[cold]
+    #[inline]
     pub fn keep_copy<T>(self, value: &T) -> &'t T {
         let place = self.context.state().arena.take(size_of::<T>().div_ceil(8)).cast::<T>();
         // SAFETY: the arena has room for the value, aligned, until the transaction ends; nobody drops or changes the copy.

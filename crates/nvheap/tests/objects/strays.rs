@@ -445,3 +445,34 @@ fn a_heap_with_forgotten_weak_pointers_is_compacted() {
     let mut heap = Heap::<Loose>::open(&path, Options::default()).unwrap();
     checked(&mut heap, 2, 0);
 }
+
+/// The places of forgotten pointers are known as long as the program runs: this one is the first if the test runs alone.
+#[test]
+fn what_a_map_lends_is_trusted_although_another_thread_forgets_a_pointer() {
+    let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let (_folder, _, heap) = create();
+    let root = heap.root().unwrap();
+    let handle = heap
+        .transaction(|tx| {
+            let shared = Strong::new(tx, node(5))?;
+            let handle = shared.handle(tx)?;
+            let map = PHashMap::new(tx)?;
+            map.insert(tx, 5, Some(shared))?;
+            root.write(tx)?.map = Some(PBox::new(tx, Holder { map })?);
+            Ok(handle)
+        })
+        .unwrap();
+    let value = heap.transaction(|tx| {
+        let root = root.read(tx)?;
+        let holder = root.map.as_ref().unwrap().read(tx)?;
+        let found = holder.map.get(tx, &5)?.unwrap();
+        let forget = || {
+            let forgotten = heap.transaction(|tx| Ok(std::mem::forget(handle.strong(tx)?)));
+            forgotten.unwrap();
+        };
+        std::thread::scope(|scope| scope.spawn(forget).join().unwrap());
+        let value = found.as_ref().unwrap().read(tx)?.value;
+        Ok(value)
+    });
+    assert_eq!(value.unwrap(), 5);
+}
