@@ -1,13 +1,10 @@
 //! What a transaction lends of a value.
 
-use super::{offset, tag};
-use crate::error::Result;
-use crate::tx::{Private, RawTx, value_at};
+use crate::tx::Private;
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::num::NonZeroU64;
 use std::ops::{Deref, DerefMut};
 
 /// Room for the words of a value.
@@ -101,13 +98,6 @@ impl<'t, T> Write<'t, T> {
         // SAFETY: the private copy holds a value until the transaction ends, and nobody else has borrowed it.
         let value = unsafe { &mut *private.data.cast::<T>() };
         Some(Write { value, borrow: private.borrow })
-    }
-
-    /// Whether it is the value of an object that the transaction can change.
-    pub(crate) fn is_of(&self, tx: RawTx<'_>, word: NonZeroU64) -> Result<bool> {
-        let (at, words) = (offset(word), size_of::<T>().div_ceil(8));
-        let private = tx.change_of(at, value_at(at), words, tag(word), Some(tag(word)))?;
-        Ok(std::ptr::eq(private.borrow, self.borrow))
     }
 }
 

@@ -189,11 +189,11 @@ impl RawTx<'_> {
             // SAFETY: the word of the pointer.
             unsafe { *place = 0 };
         }
-        let is_trusted = examined.is_ok();
-        if !is_trusted {
-            self.released(offset(word), is_weak, examined);
+        if let Err(error) = &examined {
+            self.allow(offset(word), is_weak, 1);
+            self.doom(error.clone());
         }
-        is_trusted
+        examined.is_ok()
     }
 
     #[cold]

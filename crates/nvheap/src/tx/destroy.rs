@@ -92,7 +92,7 @@ impl RawTx<'_> {
     }
 
     /// A pointer was dropped, whether or not that could be counted.
-    pub(super) fn released(self, at: u64, is_weak: bool, released: Result<()>) {
+    fn released(self, at: u64, is_weak: bool, released: Result<()>) {
         if let Err(error) = released {
             self.allow(at, is_weak, 1);
             self.doom(error);

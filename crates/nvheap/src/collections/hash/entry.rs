@@ -1,12 +1,13 @@
 //! The place of a key, found once: for programs that look first and then insert or remove.
 
 use super::bucket::Bucket;
-use super::{Anchor, Buckets, PHashMap, Slot, Stripe, bucket};
+use super::search::{Buckets, Slot};
+use super::{Anchor, PHashMap, Stripe, bucket};
 use crate::collections::guard::RefMut;
 use crate::collections::key::Key;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist};
-use crate::pointer::{PBox, Room, Write, peek, write_node};
+use crate::pointer::{PBox, Room, is_value_of, peek, write_node};
 use crate::tx::Tx;
 use std::fmt;
 
@@ -52,11 +53,11 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
 
     /// Whether the map still leads to a bucket that is borrowed.
     #[cold]
-    fn leads_to(&self, bucket: &Write<'_, Bucket<K, V, H>>) -> Result<bool> {
+    fn leads_to(&self, bucket: &Bucket<K, V, H>) -> Result<bool> {
         let anchor = self.map.anchor(self.tx)?;
         let mut next = self.map.first(self.tx, &anchor, self.hash)?;
         while let Some(word) = next {
-            if bucket.is_of(self.tx.raw, word)? {
+            if is_value_of(self.tx.raw, bucket, word)? {
                 return Ok(true);
             }
             let other = write_node::<Bucket<K, V, H>, H>(self.tx.raw, word)?;

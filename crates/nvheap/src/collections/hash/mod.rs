@@ -8,6 +8,7 @@
 
 mod bucket;
 mod entry;
+mod search;
 
 pub use entry::{Entry, OccupiedEntry, VacantEntry};
 
@@ -17,11 +18,12 @@ use super::key::Key;
 use super::order::SLOTS;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Shape};
-use crate::pointer::{PBox, Read, Room, Write, peek, read, write_node};
+use crate::pointer::{PBox, Read, Room, peek, read, write_node};
 use crate::tx::Tx;
 use crate::vec::PVec;
 use bucket::{Bucket, tag};
 use entry::Place;
+use search::Search;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -86,47 +88,6 @@ fn number(hash: u64, buckets: usize) -> usize {
     let power = 1 << buckets.ilog2();
     let wide = hash as usize & (2 * power - 1);
     if wide < buckets { wide } else { wide & (power - 1) }
-}
-
-/// A bucket to be changed, and a slot of it.
-type Slot<'t, K, V, H> = (Write<'t, Bucket<K, V, H>>, usize);
-
-/// The array of buckets: another one when the map has grown or was cleared.
-type Buckets = (Option<NonZeroU64>, u64);
-
-/// What the search for a key found.
-struct Search<'t, K, V, H: Brand> {
-    hash: u64,
-    buckets: Buckets,
-    stripe: Option<Stripe>,
-    found: Option<Slot<'t, K, V, H>>,
-    /// If the key is not there: where it may go.
-    free: Option<Slot<'t, K, V, H>>,
-}
-
-impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Search<'t, K, V, H> {
-    /// Walks along a chain.
-    #[inline]
-    fn walk(
-        &mut self,
-        tx: &'t Tx<'_, H>,
-        first: NonZeroU64,
-        mut is_equal: impl FnMut(&K) -> Result<bool>,
-    ) -> Result<()> {
-        let mut next = Some(first);
-        while let Some(word) = next {
-            let bucket = write_node::<Bucket<K, V, H>, H>(tx.raw, word)?;
-            if let Some(slot) = bucket.find(tag(self.hash), &mut is_equal)? {
-                (self.found, self.free) = (Some((bucket, slot)), None);
-                return Ok(());
-            }
-            next = bucket.next.as_ref().map(PBox::word);
-            if let (None, Some(slot)) = (&self.free, bucket.free()) {
-                self.free = Some((bucket, slot));
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
