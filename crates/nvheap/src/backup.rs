@@ -6,17 +6,19 @@
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
-use crate::layout::{HEADERS, Header, LINE, TYPES};
+use crate::layout::{HEADERS, Header, LINE, PAGE, TYPES};
 use crate::locked::lock;
 use crate::mutex::locked;
 use crate::persist::Brand;
 use crate::snapshot::Snapshot;
+use crate::tx::is_inside;
 use crate::wait::back_off;
 use nvlab_os::file;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Words copied at a time.
 const PIECE_WORDS: usize = 8192;
@@ -30,32 +32,56 @@ impl<H: Brand> Heap<H> {
     ///
     /// # Errors
     /// [`Error::Io`] if there is a file already, or no room; [`Error::Invalid`] for a heap in recoverable memory, whose segment
-    /// and log are copied together.
+    /// and log are copied together, and inside a transaction on the heap.
     pub fn backup_to(&self, path: impl AsRef<Path>) -> Result<u64> {
         let (core, path) = (&*self.core, path.as_ref());
         if core.memory.region().is_some() {
             return Err(Error::Invalid("a heap in recoverable memory is copied with its log".into()));
         }
+        if is_inside(core) {
+            return Err(Error::Invalid("a heap is not copied inside a transaction".into()));
+        }
         let new = file::private().create_new(true).open(path);
         let new = new.map_err(Error::io("create", &path.display()))?;
-        lock(&new, path)?;
-        let mut tries = 0;
-        let snapshot = loop {
-            if let Some(snapshot) = core.take_snapshot()? {
-                break snapshot;
-            }
-            tries += 1;
-            back_off(tries);
-        };
-        let copied = copy(core, &snapshot, &new, path);
-        core.end_snapshot(snapshot);
+        let copied = lock(&new, path).and_then(|()| copy_moment(core, &new, path));
         copied.inspect_err(|_| _ = std::fs::remove_file(path))
+    }
+}
+
+/// A snapshot that ends with this, come what may.
+struct Moment<'c>(&'c Core, Option<Arc<Snapshot>>);
+
+impl Drop for Moment<'_> {
+    fn drop(&mut self) {
+        self.1.take().into_iter().for_each(|snapshot| self.0.end_snapshot(snapshot));
+    }
+}
+
+fn copy_moment(core: &Core, new: &File, path: &Path) -> Result<u64> {
+    let mut tries = 0;
+    loop {
+        let moment = Moment(core, core.take_snapshot()?);
+        if let Some(snapshot) = &moment.1 {
+            return copy(core, snapshot, new, path);
+        }
+        tries += 1;
+        back_off(tries);
     }
 }
 
 fn copy(core: &Core, snapshot: &Snapshot, new: &File, path: &Path) -> Result<u64> {
     let (layout, bytes) = (&core.layout, snapshot.bytes());
     new.set_len(bytes).map_err(Error::io("lengthen", &path.display()))?;
+    // Whoever opens it stores to the same as here.
+    let pages = (bytes - layout.data()) / PAGE;
+    for (at, bytes) in [
+        (0, layout.page_table()),
+        (layout.page_table(), pages * 8),
+        (layout.hints(), pages * 2),
+        (layout.data(), pages * PAGE),
+    ] {
+        file::reserve(new, at, bytes).map_err(Error::io("reserve space in", &path.display()))?;
+    }
     // The halves of the logs stay empty, and so do the headers for now.
     let heads = (0..layout.logs as usize).map(|log| layout.log_head(log)..layout.log_head(log) + LINE);
     for range in heads.chain([TYPES, layout.page_table()..bytes]) {
@@ -86,7 +112,7 @@ fn copy_range(
         let words = &mut piece[..PIECE_WORDS.min(((range.end - at) / 8) as usize)];
         core.memory.copy_words(at, words)?;
         snapshot.restore(at, words);
-        // What is zero stays a hole.
+        // What is new is zero.
         if words.iter().any(|&word| word != 0) {
             write(new, path, at, words)?;
         }
@@ -97,4 +123,47 @@ fn copy_range(
 fn write(new: &File, path: &Path, at: u64, words: &[u64]) -> Result<()> {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     new.write_all_at(&bytes, at).map_err(Error::io("write", &path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layout::PAGE;
+    use crate::{Brand, Error, Heap, Options};
+    use std::os::unix::fs::MetadataExt;
+
+    struct Failing;
+    impl Brand for Failing {
+        type Root = u64;
+    }
+
+    fn with_heap(test: impl Fn(&std::path::Path, Heap<Failing>) + Send + Sync + 'static) {
+        let run = move || {
+            let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+            let options = Options { bytes_max: 1 << 20, logs: 1, ..Options::default() };
+            let heap = Heap::<Failing>::create(folder.path().join("heap"), options, |_| Ok(0)).unwrap();
+            test(&folder.path().join("copy"), heap);
+        };
+        shuttle::check_random(run, 1);
+    }
+
+    #[test]
+    fn a_heap_that_has_failed_leaves_no_file() {
+        with_heap(|copy, heap| {
+            let _ = heap.core.failed.set(Error::Conflict);
+            let copied = heap.backup_to(copy);
+            assert!(matches!(copied, Err(Error::Failed(_))), "{copied:?}");
+            assert!(!copy.exists());
+        });
+    }
+
+    /// Stores to a mapping of a file without the space would end the program.
+    #[test]
+    fn a_backup_has_its_space_reserved() {
+        with_heap(|copy, heap| {
+            let (bytes, layout) = (heap.backup_to(copy).unwrap(), &heap.core.layout);
+            let needed = layout.page_table() + (bytes - layout.data()) / PAGE * (PAGE + 8 + 2);
+            let has = std::fs::metadata(copy).unwrap().blocks() * 512;
+            assert!(has >= needed, "{has} of {needed}");
+        });
+    }
 }

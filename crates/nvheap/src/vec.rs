@@ -40,6 +40,11 @@ impl<T, H: Brand> PVec<T, H> {
         self.len == 0
     }
 
+    /// Its block and length: what differs when it was replaced by another in this transaction.
+    pub(crate) fn state(&self) -> (Option<NonZeroU64>, u64) {
+        (self.block, self.len)
+    }
+
     /// How many elements it has room for without another block.
     pub fn capacity(&self) -> usize {
         self.capacity as usize
@@ -85,23 +90,26 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         // Whole lines: as many elements as fill them.
         const ELEMENTS: usize = 64;
         let stride = stride::<T>() as usize / 8;
-        let mut words = vec![0_u64; ELEMENTS * stride];
+        let mut line = Filled::<T> { words: vec![0; ELEMENTS * stride], count: 0, of: PhantomData };
         for first in (0..len).step_by(ELEMENTS) {
             let count = ELEMENTS.min(len - first);
             for i in 0..count {
                 let value = value(first + i)?;
-                // SAFETY: the words of an element, which they are zeroed for; nobody drops the copy.
-                unsafe { words.as_mut_ptr().add(i * stride).cast::<T>().write(value) };
+                // SAFETY: the words of an element, which they are zeroed for.
+                unsafe { line.words.as_mut_ptr().add(i * stride).cast::<T>().write(value) };
+                line.count = i + 1;
             }
-            freeze(words.as_mut_ptr());
+            freeze(line.words.as_mut_ptr());
+            line.words[count * stride..].fill(0);
+            let used = (count * stride).next_multiple_of(8).min(line.words.len());
+            let (_, home) = shape.element(offset(block), first as u64);
+            tx.raw.fill_large(home, &line.words[..used])?;
+            // From here on they are the array's.
+            line.count = 0;
             if needs_drop::<T>() {
-                let elements = words.chunks(stride).take(count);
+                let elements = line.words.chunks(stride).take(count);
                 elements.for_each(|element| tx.raw.note_pointers(tag(block), element, -1));
             }
-            words[count * stride..].fill(0);
-            let used = (count * stride).next_multiple_of(8).min(words.len());
-            let (_, home) = shape.element(offset(block), first as u64);
-            tx.raw.fill_large(home, &words[..used])?;
             self.len = (first + count) as u64;
         }
         Ok(())
@@ -122,7 +130,8 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         let number = tag_of::<T>(tx, true)?;
         let old = (self.block, self.len, self.shape(tx)?);
         let at = tx.allocate_array(number, shape.bytes(), capacity)?;
-        self.move_elements(tx, old, at, shape)?;
+        // Without a pointer it would be taken for one that was forgotten.
+        self.move_elements(tx, old, at, shape).inspect_err(|_| tx.release_strong(at))?;
         (self.block, self.capacity) = (Some(pack(at, number)), capacity);
         if let Some(old) = old.0 {
             // Its elements have moved: nothing in it is destroyed with it.
@@ -317,11 +326,33 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     }
 }
 
+/// Elements that are still the program's: they are dropped if no more of them can be made.
+struct Filled<T> {
+    words: Vec<u64>,
+    count: usize,
+    of: PhantomData<T>,
+}
+
+impl<T> Drop for Filled<T> {
+    fn drop(&mut self) {
+        for i in 0..self.count {
+            // SAFETY: so many are values, and nobody uses them any more.
+            unsafe {
+                self.words.as_mut_ptr().add(i * stride::<T>() as usize / 8).cast::<T>().drop_in_place()
+            };
+        }
+    }
+}
+
 impl<T, H: Brand> Drop for PVec<T, H> {
     fn drop(&mut self) {
-        let Some(block) = self.block else { return };
+        let (Some(block), place) = (self.block, (&raw mut self.block).cast()) else { return };
         with_current(TypeId::of::<H>(), |tx| {
             let at = offset(block);
+            // SAFETY: the block is not used again: its array is being dropped.
+            if !unsafe { tx.trust_dropped(place, block, false) } {
+                return;
+            }
             if needs_drop::<T>() {
                 // The block says how many elements are left to be destroyed.
                 match tx.change(at, at + LIVE_AT, 1, 0) {

@@ -1,6 +1,5 @@
 //! What maps lend of their entries.
 
-use crate::strays;
 use crate::tx::RawTx;
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 /// A key or value as it was when it was read; a change made later in the transaction does not show.
 pub struct Ref<'t, T> {
     value: ManuallyDrop<T>,
-    /// Where another copy is, which is as good, if it matters whether pointers in it are this transaction's.
+    /// Where another copy is, which is as good, if it has pointers: in what is the transaction's they are trusted.
     place: Option<&'t T>,
     /// It cannot leave the transaction.
     of: PhantomData<(&'t (), *const T)>,
@@ -20,7 +19,7 @@ impl<'t, T> Ref<'t, T> {
     /// A copy of the bytes of `value`, which stays the owner of what it points to.
     #[inline]
     pub(super) fn copy(tx: RawTx<'t>, value: &T) -> Self {
-        let place = if needs_drop::<T>() && strays::any() { Some(tx.keep_copy(value)) } else { None };
+        let place = if needs_drop::<T>() { Some(tx.keep_copy(value)) } else { None };
         // SAFETY: a value. The copy is never dropped.
         Ref { value: ManuallyDrop::new(unsafe { std::ptr::read(value) }), place, of: PhantomData }
     }

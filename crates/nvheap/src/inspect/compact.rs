@@ -103,6 +103,10 @@ impl Plan {
         }
         for &index in dropped {
             is_destroyed[index] = true;
+            if survey.blocks[index].meta.strong() == 0 {
+                // It was destroyed before: what it pointed to has lost those references.
+                continue;
+            }
             for edge in 0..survey.edges(view, index) {
                 let Some(edge) = survey.edge(view, index, edge)? else { continue };
                 let Some(to) = survey.find(edge.at).filter(|_| edge.is_counted()) else { continue };

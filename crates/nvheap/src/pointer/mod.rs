@@ -200,6 +200,14 @@ pub(crate) fn write_value<'t, T: Persist<H>, H: Brand>(
     write_in::<T, H, false>(tx, lock, home, array)
 }
 
+/// Whether a value that the transaction changes is that of an object.
+#[cold]
+pub(crate) fn is_value_of<T>(tx: RawTx<'_>, value: &T, word: NonZeroU64) -> Result<bool> {
+    let at = offset(word);
+    let private = tx.change_of(at, value_at(at), words_of::<T>(), tag(word), Some(tag(word)))?;
+    Ok(std::ptr::eq(private.data.cast(), value))
+}
+
 /// A value of type `number`: an object, or an element of an array block of that type.
 #[inline]
 fn write_in<'t, T: Persist<H>, H: Brand, const IS_OBJECT: bool>(

@@ -9,10 +9,16 @@ use std::fmt;
 /// A pointer that lies in the heap, and how its reference is given back. What makes it `Persist` is written out, as the compiler's
 /// messages about wrong programs would name the macro.
 macro_rules! value {
-    ($pointer:ident, $release:ident) => {
+    ($pointer:ident, $release:ident, $is_weak:literal) => {
         impl<T, H: Brand> Drop for $pointer<T, H> {
             fn drop(&mut self) {
-                with_current(TypeId::of::<H>(), |tx| tx.$release(offset(self.word)));
+                let (word, place) = (self.word, (&raw mut self.word).cast());
+                with_current(TypeId::of::<H>(), |tx| {
+                    // SAFETY: the word is not used again: the pointer is being dropped.
+                    if unsafe { tx.trust_dropped(place, word, $is_weak) } {
+                        tx.$release(offset(word));
+                    }
+                });
             }
         }
 
@@ -24,6 +30,6 @@ macro_rules! value {
     };
 }
 
-value!(PBox, release_strong);
-value!(Strong, release_strong);
-value!(Weak, release_weak);
+value!(PBox, release_strong, false);
+value!(Strong, release_strong, false);
+value!(Weak, release_weak, true);

@@ -168,6 +168,34 @@ impl RawTx<'_> {
         }
     }
 
+    /// Whether the reference of a pointer that is being dropped may be given back: a stray pointer's is not, and the transaction is
+    /// refused.
+    ///
+    /// # Safety
+    /// The pointer lies at `place`, and nobody looks at it again.
+    #[inline(always)]
+    pub unsafe fn trust_dropped(self, place: *mut u64, word: NonZeroU64, is_weak: bool) -> bool {
+        // SAFETY: passed on.
+        !strays::any() || unsafe { self.examine_dropped(place, word, is_weak) }
+    }
+
+    /// # Safety
+    /// As of [`RawTx::trust_dropped`].
+    #[cold]
+    unsafe fn examine_dropped(self, place: *mut u64, word: NonZeroU64, is_weak: bool) -> bool {
+        let examined = self.examine(place, word, is_weak);
+        if self.context.state().arena.contains(place) {
+            // The value stays there until another replaces it: its balance is that of a value without this pointer.
+            // SAFETY: the word of the pointer.
+            unsafe { *place = 0 };
+        }
+        if let Err(error) = &examined {
+            self.allow(offset(word), is_weak, 1);
+            self.doom(error.clone());
+        }
+        examined.is_ok()
+    }
+
     #[cold]
     fn examine(self, place: *const u64, word: NonZeroU64, is_weak: bool) -> Result<()> {
         let (core, at) = (self.core(), offset(word));

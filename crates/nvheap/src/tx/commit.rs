@@ -101,7 +101,8 @@ impl<'t> RawTx<'t> {
             }
             Some(region) => {
                 self.enter(1);
-                let prepared = region.prepare(&mut state.record.homes())?;
+                let prepared = region.prepare(&mut state.record.homes());
+                let prepared = prepared.inspect_err(|_| slot.committing.store(0, Ordering::Release))?;
                 let filled = region.fill(&state.streamed);
                 self.prepare_end(state, clock);
                 filled.and_then(|()| self.apply(state)).and_then(|()| region.commit(prepared))
@@ -301,6 +302,8 @@ impl<'t> RawTx<'t> {
     pub fn abort(self) {
         let mut state = self.context.state();
         let state = &mut *state;
+        // A commit that was refused when it had begun would be waited for.
+        self.core().slots[self.context.slot].committing.store(0, Ordering::Release);
         self.audit_undone(state);
         state.reads_lost = match state.snapshot {
             None if state.held.is_empty() => Some(state.reads.len()),

@@ -30,7 +30,8 @@ impl RawTx<'_> {
         self.allow(at, true, -(weak as i64));
         if strong_left == 0 && strong > 0 {
             self.context.state().dead.push(at);
-        } else if strong_left == 0 && weak_left == 0 {
+        } else if strong_left == 0 && weak_left == 0 && header.link() == at {
+            // Destroyed already. One that a handle keeps is on a list, and goes with that.
             self.free(at)?;
         }
         Ok(())

@@ -101,6 +101,12 @@ pub(crate) fn is_elsewhere(core: &Arc<Core>) -> bool {
     LEASED.with(|leased| leased.borrow().iter().any(is_it))
 }
 
+/// Whether this thread runs a transaction on a heap.
+pub(crate) fn is_inside(core: &Core) -> bool {
+    let is_it = |leased: &Leased| eq(leased.context.core, core) && leased.context.depth.get() > 0;
+    LEASED.with(|leased| leased.borrow().iter().any(is_it))
+}
+
 /// This thread's log of a heap, whatever it is doing.
 pub(crate) fn any_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
     let context = LEASED.with(|leased| {

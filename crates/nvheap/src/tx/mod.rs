@@ -29,7 +29,7 @@ pub(crate) use commit::freeze;
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
 pub(crate) use header::{Header, Meta, STRONG_MAX, WEAK_MAX};
-pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, lease, with_current};
+pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, is_inside, lease, with_current};
 use own::Lent;
 pub(crate) use state::Context;
 use state::{Seen, Shadow, State};

@@ -51,6 +51,10 @@ impl<'t> RawTx<'t> {
         }
         let mut state = self.context.state();
         let (memory, snapshot) = (&self.core().memory, state.snapshot.as_ref().expect("found by the caller"));
+        if (lock_at + 16).max(home + words as u64 * 8) > snapshot.bytes() {
+            // Nobody saves what was not there, so this is not of the moment.
+            return Err(state.doom(Error::Conflict));
+        }
         if let Some(tag) = tag {
             let mut meta = [0];
             memory.copy_words(lock_at + 8, &mut meta)?;
@@ -69,7 +73,7 @@ impl<'t> RawTx<'t> {
     }
 
     /// A copy of a value that the file holds; it stays until the transaction ends.
-    #[cold]
+    #[inline]
     pub fn keep_copy<T>(self, value: &T) -> &'t T {
         let place = self.context.state().arena.take(size_of::<T>().div_ceil(8)).cast::<T>();
         // SAFETY: the arena has room for the value, aligned, until the transaction ends; nobody drops or changes the copy.

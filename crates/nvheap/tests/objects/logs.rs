@@ -309,6 +309,14 @@ fn what_a_log_cannot_take_is_refused_before_it_happens() {
         (0..2500).try_for_each(|key| root.map.insert(tx, key * 1000, key).map(drop))
     });
     assert!(matches!(large, Err(Error::TooLarge { .. })), "{large:?}");
+    // A snapshot, which the last tries read, waits for commits that are in progress: none is.
+    let mut tries = 0;
+    let done = heap.transaction(|tx| {
+        tries += 1;
+        let done = root_of.read(tx)?.done;
+        if tries < 10 { Err(Error::Conflict) } else { Ok(done) }
+    });
+    assert_eq!(done.unwrap(), 1);
     drop(root_of);
     // New arrays may be larger than the log, be they kept or given up.
     for keep in [false, true] {

@@ -3,6 +3,7 @@
 mod basics;
 mod collections;
 mod compact;
+mod entries;
 mod hostile;
 mod inspect;
 mod logs;

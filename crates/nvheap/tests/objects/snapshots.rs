@@ -3,8 +3,8 @@
 #![allow(clippy::unit_arg)] // Closures that do something and end in `Ok`.
 
 use nvlab_nvheap::{
-    Brand, Error, Heap, Inspection, Options, PBTreeMap, PBox, PHashMap, PList, PString, PVec, Persist,
-    Result, Tx,
+    Brand, Error, Handle, Heap, Inspection, Options, PBTreeMap, PBox, PHashMap, PList, PString, PVec,
+    Persist, Result, Tx,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -217,6 +217,66 @@ fn a_backup_is_of_one_moment() {
         let error = heap.backup_to(folder.path().join("backup-0")).unwrap_err();
         assert!(matches!(error, Error::Io { .. }), "{error}");
     });
+}
+
+#[test]
+fn a_backup_inside_a_transaction_is_refused() {
+    let (folder, path) = folder();
+    let heap = create(&path);
+    let copy = folder.path().join("backup");
+    let mut tries = 0;
+    let backup = heap.transaction(|_| {
+        tries += 1;
+        // The last tries would have a snapshot, for which the backup would wait.
+        if tries < 10 { Err(Error::Conflict) } else { heap.backup_to(&copy) }
+    });
+    assert!(matches!(backup, Err(Error::Invalid(_))), "{backup:?}");
+    assert!(!copy.exists());
+    heap.backup_to(&copy).unwrap();
+}
+
+/// A handle leads to an object that was made, in a file that has become longer, after the snapshot began.
+#[test]
+fn what_lies_behind_the_end_of_a_snapshot_is_not_read_from_it() {
+    let (_folder, path) = folder();
+    let heap = create(&path);
+    let root = heap.root().unwrap();
+    let make = |bytes: u64| {
+        let mut handles: Vec<Handle<[u64; 100], Busy>> = Vec::new();
+        heap.transaction(|tx| {
+            root.write(tx)?.array = PVec::from_fn(tx, 4 << 20, |_| Ok(0))?;
+            Ok(())
+        })
+        .unwrap();
+        assert!(heap.stat().bytes > bytes, "{bytes}");
+        let is_behind = |handle: &Handle<_, _>| {
+            let at = format!("{handle:?}");
+            u64::from_str_radix(at.trim_start_matches("Handle(0x").trim_end_matches(')'), 16).unwrap() > bytes
+        };
+        while !handles.last().is_some_and(is_behind) {
+            let more = heap.transaction(|tx| {
+                let new = |_| PBox::new(tx, [7; 100])?.handle(tx);
+                (0..100).map(new).collect::<Result<Vec<_>>>()
+            });
+            handles.extend(more.unwrap());
+        }
+        handles.pop().unwrap()
+    };
+    let (mut tries, mut made, mut refused) = (0, None, 0);
+    let seen = heap.transaction(|tx| {
+        tries += 1;
+        let _ = root.read(tx)?.changes;
+        if tries < 5 {
+            return Err(Error::Conflict);
+        }
+        let handle = made.get_or_insert_with(|| {
+            let bytes = heap.stat().bytes;
+            std::thread::scope(|scope| scope.spawn(|| make(bytes)).join().unwrap())
+        });
+        let value = handle.read(tx).inspect_err(|_| refused += 1)?;
+        Ok(value[0])
+    });
+    assert_eq!((seen.unwrap(), refused), (7, 1));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The place of a key, found once: for programs that look first and then insert or remove.
 
 use super::bucket::Bucket;
-use super::{PHashMap, Slot, Stripe, bucket};
+use super::search::{Buckets, Slot};
+use super::{Anchor, PHashMap, Stripe, bucket};
 use crate::collections::guard::RefMut;
 use crate::collections::key::Key;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist};
+use crate::pointer::{PBox, Room, is_value_of, peek, write_node};
 use crate::tx::Tx;
 use std::fmt;
 
@@ -23,6 +25,7 @@ pub(super) struct Place<'t, K, V, H: Brand> {
     pub map: &'t PHashMap<K, V, H>,
     pub tx: &'t Tx<'t, H>,
     pub hash: u64,
+    pub buckets: Buckets,
     pub stripe: Option<Stripe>,
 }
 
@@ -38,6 +41,30 @@ pub struct VacantEntry<'t, K, V, H: Brand> {
     pub(super) key: K,
     /// A free slot, if its chain has one.
     pub(super) free: Option<Slot<'t, K, V, H>>,
+}
+
+impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
+    /// Whether the map has had the same buckets all the time. No block is used again in the transaction that frees it.
+    fn is_as_it_was(&self) -> Result<bool> {
+        let mut room = Room::new();
+        let anchor = peek::<Anchor<K, V, H>, H>(self.tx.raw, self.map.anchor.word(), &mut room)?;
+        Ok(anchor.buckets.state() == self.buckets)
+    }
+
+    /// Whether the map still leads to a bucket that is borrowed.
+    #[cold]
+    fn leads_to(&self, bucket: &Bucket<K, V, H>) -> Result<bool> {
+        let anchor = self.map.anchor(self.tx)?;
+        let mut next = self.map.first(self.tx, &anchor, self.hash)?;
+        while let Some(word) = next {
+            if is_value_of(self.tx.raw, bucket, word)? {
+                return Ok(true);
+            }
+            let other = write_node::<Bucket<K, V, H>, H>(self.tx.raw, word)?;
+            next = other.next.as_ref().map(PBox::word);
+        }
+        Ok(false)
+    }
 }
 
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedEntry<'t, K, V, H> {
@@ -59,12 +86,19 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedEntry<'t, K, V, H> {
     }
 
     /// Removes the entry and returns its value.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the map was cleared meanwhile.
     pub fn remove(self) -> Result<V> {
+        if !self.place.is_as_it_was()? && !self.place.leads_to(&self.slot.0)? {
+            let why = "a map was cleared while an entry of it was in use".into();
+            return Err(self.place.tx.raw.doom(Error::Invalid(why)));
+        }
         Ok(self.remove_entry()?.1)
     }
 
     pub(super) fn remove_entry(self) -> Result<(K, V)> {
-        let Place { map, tx, hash, stripe } = self.place;
+        let Place { map, tx, hash, stripe, .. } = self.place;
         let (mut bucket, slot) = self.slot;
         let entry = bucket.take(slot);
         let is_empty = bucket.is_empty();
@@ -78,9 +112,21 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedEntry<'t, K, V, H> {
 }
 
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> VacantEntry<'t, K, V, H> {
-    /// Inserts the key with this value.
+    /// Inserts the key with this value, which replaces that of one that was inserted meanwhile.
     pub fn insert(self, value: V) -> Result<()> {
-        let Place { map, tx, hash, stripe } = self.place;
+        // A free slot is borrowed, so its chain has not changed. Nothing says so of a chain without one.
+        if self.free.is_some() && self.place.is_as_it_was()? {
+            return self.insert_now(value);
+        }
+        let VacantEntry { place: Place { map, tx, .. }, key, free } = self;
+        drop(free);
+        map.insert(tx, key, value).map(drop)
+    }
+
+    /// The same right after the search.
+    #[inline]
+    pub(super) fn insert_now(self, value: V) -> Result<()> {
+        let Place { map, tx, hash, stripe, .. } = self.place;
         match self.free {
             Some((mut bucket, slot)) => Bucket::put(&mut bucket, slot, bucket::tag(hash), self.key, value),
             None => map.put(tx, hash, self.key, value, true)?,

@@ -8,6 +8,7 @@
 
 mod bucket;
 mod entry;
+mod search;
 
 pub use entry::{Entry, OccupiedEntry, VacantEntry};
 
@@ -17,11 +18,12 @@ use super::key::Key;
 use super::order::SLOTS;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Shape};
-use crate::pointer::{PBox, Read, Room, Write, peek, read, write_node};
+use crate::pointer::{PBox, Read, Room, peek, read, write_node};
 use crate::tx::Tx;
 use crate::vec::PVec;
 use bucket::{Bucket, tag};
 use entry::Place;
+use search::Search;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -88,43 +90,6 @@ fn number(hash: u64, buckets: usize) -> usize {
     if wide < buckets { wide } else { wide & (power - 1) }
 }
 
-/// A bucket to be changed, and a slot of it.
-type Slot<'t, K, V, H> = (Write<'t, Bucket<K, V, H>>, usize);
-
-/// What the search for a key found.
-struct Search<'t, K, V, H: Brand> {
-    hash: u64,
-    stripe: Option<Stripe>,
-    found: Option<Slot<'t, K, V, H>>,
-    /// If the key is not there: where it may go.
-    free: Option<Slot<'t, K, V, H>>,
-}
-
-impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Search<'t, K, V, H> {
-    /// Walks along a chain.
-    #[inline]
-    fn walk(
-        &mut self,
-        tx: &'t Tx<'_, H>,
-        first: NonZeroU64,
-        mut is_equal: impl FnMut(&K) -> Result<bool>,
-    ) -> Result<()> {
-        let mut next = Some(first);
-        while let Some(word) = next {
-            let bucket = write_node::<Bucket<K, V, H>, H>(tx.raw, word)?;
-            if let Some(slot) = bucket.find(tag(self.hash), &mut is_equal)? {
-                (self.found, self.free) = (Some((bucket, slot)), None);
-                return Ok(());
-            }
-            next = bucket.next.as_ref().map(PBox::word);
-            if let (None, Some(slot)) = (&self.free, bucket.free()) {
-                self.free = Some((bucket, slot));
-            }
-        }
-        Ok(())
-    }
-}
-
 impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     /// An empty map.
     pub fn new(tx: &Tx<'_, H>) -> Result<Self> {
@@ -180,14 +145,14 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         query: impl FnOnce(u64) -> Result<u64>,
         is_equal: impl FnMut(&K) -> Result<bool>,
     ) -> Result<Search<'t, K, V, H>> {
-        let (hash, first, stripe) = {
+        let (hash, first, buckets, stripe) = {
             let mut room = Room::new();
             self.anchor.trust(tx)?;
             let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
             let hash = query(anchor.seed)?;
-            (hash, self.first(tx, anchor, hash)?, anchor.count.stripe(tx))
+            (hash, self.first(tx, anchor, hash)?, anchor.buckets.state(), anchor.count.stripe(tx))
         };
-        let mut search = Search { hash, stripe, found: None, free: None };
+        let mut search = Search { hash, buckets, stripe, found: None, free: None };
         if let Some(first) = first {
             search.walk(tx, first, is_equal)?;
         }
@@ -199,7 +164,14 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     fn count(&self, tx: &Tx<'_, H>, stripe: Option<Stripe>, more: i64) -> Result<()> {
         match stripe {
             Some(stripe) => stripe.add(tx, more),
-            None => self.anchor.write(tx)?.count.begin(tx, more),
+            None => {
+                // It may have begun since the search.
+                let mut anchor = self.anchor.write(tx)?;
+                match anchor.count.stripe(tx) {
+                    Some(stripe) => stripe.add(tx, more),
+                    None => anchor.count.begin(tx, more),
+                }
+            }
         }
     }
 
@@ -240,15 +212,17 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     where
         K: Borrow<K::Query> + Copy,
     {
-        match self.entry(tx, key)? {
-            Entry::Occupied(found) => return Ok(found.into_mut()),
-            Entry::Vacant(free) => free.insert(value()?)?,
+        if let Some(found) = self.get_mut(tx, key.borrow())? {
+            return Ok(found);
         }
+        // No bucket is borrowed while it is made.
+        let value = value()?;
+        self.insert(tx, key, value)?;
         let found = self.get_mut(tx, key.borrow())?;
         found.ok_or_else(|| tx.raw.doom(Error::Invalid("a key that is not equal to itself".into())))
     }
 
-    /// The place of a key, which is looked up once however the transaction goes on:
+    /// The place of a key, which is looked up once however the transaction goes on, unless the map changes in between:
     ///
     /// ```
     /// # use nvlab_nvheap::{Brand, PHashMap, Result, Tx, collections::Entry};
@@ -261,8 +235,9 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     /// ```
     pub fn entry<'t>(&'t self, tx: &'t Tx<'_, H>, key: K) -> Result<Entry<'t, K, V, H>> {
         let is_equal = |other: &K| Ok(other.compare_keys(tx, &key)? == Ordering::Equal);
-        let Search { hash, stripe, found, free } = self.find(tx, |seed| key.hash_key(tx, seed), is_equal)?;
-        let place = Place { map: self, tx, hash, stripe };
+        let Search { hash, buckets, stripe, found, free } =
+            self.find(tx, |seed| key.hash_key(tx, seed), is_equal)?;
+        let place = Place { map: self, tx, hash, buckets, stripe };
         Ok(match found {
             Some(slot) => Entry::Occupied(OccupiedEntry { place, slot }),
             None => Entry::Vacant(VacantEntry { place, key, free }),
@@ -273,7 +248,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     pub fn insert(&self, tx: &Tx<'_, H>, key: K, value: V) -> Result<Option<V>> {
         match self.entry(tx, key)? {
             Entry::Occupied(mut found) => Ok(Some(std::mem::replace(found.get_mut(), value))),
-            Entry::Vacant(free) => free.insert(value).map(|()| None),
+            Entry::Vacant(free) => free.insert_now(value).map(|()| None),
         }
     }
 
@@ -369,8 +344,8 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         query: impl FnOnce(u64) -> Result<u64>,
         is_equal: impl FnMut(&K) -> Result<bool>,
     ) -> Result<Option<(K, V)>> {
-        let Search { hash, stripe, found, .. } = self.find(tx, query, is_equal)?;
-        let place = Place { map: self, tx, hash, stripe };
+        let Search { hash, buckets, stripe, found, .. } = self.find(tx, query, is_equal)?;
+        let place = Place { map: self, tx, hash, buckets, stripe };
         found.map(|slot| OccupiedEntry { place, slot }.remove_entry()).transpose()
     }
 
