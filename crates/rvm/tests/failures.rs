@@ -72,6 +72,9 @@ impl Segments for Faulty {
     fn open(&self, name: &str) -> Result<Box<dyn Store>> {
         Ok(Box::new(FaultyStore { of: self.clone(), store: self.disk.open(name)? }))
     }
+    fn open_named(&self, name: &str) -> Result<Box<dyn Store>> {
+        Ok(Box::new(FaultyStore { of: self.clone(), store: self.disk.open_named(name)? }))
+    }
 }
 
 impl Store for FaultyStore {

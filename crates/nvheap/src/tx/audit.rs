@@ -12,34 +12,19 @@
 //!
 //! Rejected: a lifetime in the types of pointers. Every type that lies in a heap would have it as a parameter.
 
-use super::state::{HEADER_KIND, Shadow, State};
+use super::balances::{Balances, add_pointers, key};
+use super::shadow::{HEADER_KIND, Shadow, private_words};
+use super::state::State;
 use super::{Meta, RawTx};
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::memory::Memory;
 use crate::persist::TypeEntry;
 use crate::pointer::offset;
 use crate::strays;
 use std::num::NonZeroU64;
 
-/// Objects, each once for either kind of reference, and what is added to their balances.
-pub(super) type Balances = Vec<(u64, i64)>;
-
-fn key(at: u64, is_weak: bool) -> u64 {
-    at << 1 | u64::from(is_weak)
-}
-
 fn entry(core: &Core, kind: u16) -> Option<&TypeEntry> {
     core.types.get(usize::from(kind).wrapping_sub(1))
-}
-
-/// Adds `sign` for every pointer of a value.
-fn add_pointers(entry: &TypeEntry, words: &[u64], sign: i64, into: &mut Balances) {
-    for pointer in &entry.pointers {
-        if let Some(word) = words.get(pointer.word as usize).copied().and_then(NonZeroU64::new) {
-            into.push((key(offset(word), pointer.is_weak), sign));
-        }
-    }
 }
 
 /// The balance of what a private copy changes.
@@ -49,7 +34,7 @@ fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
         true => &[][..],
         false => core.memory.held(shadow.home, shadow.words as usize)?,
     };
-    let new = super::commit::private_words(shadow.data, shadow.words as usize);
+    let new = private_words(shadow.data, shadow.words as usize);
     if shadow.kind() == HEADER_KIND {
         let (old, new) = (Meta(old.first().copied().unwrap_or(0)), Meta(new[0]));
         let at = shadow.home - 8;
@@ -74,26 +59,6 @@ fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A private copy is about to be forgotten: the value has been dropped, or moved to another block.
-pub(super) fn forgotten(
-    memory: &Memory,
-    types: &[TypeEntry],
-    shadow: &Shadow,
-    into: &mut Balances,
-    is_moved: bool,
-) {
-    let Some(entry) = types.get(usize::from(shadow.kind()).wrapping_sub(1)) else { return };
-    let words = shadow.words as usize;
-    if !shadow.is_new()
-        && let Ok(old) = memory.held(shadow.home, words)
-    {
-        add_pointers(entry, old, 1, into);
-    }
-    if is_moved {
-        add_pointers(entry, super::commit::private_words(shadow.data, words), -1, into);
-    }
 }
 
 /// Computes the balances that there are.

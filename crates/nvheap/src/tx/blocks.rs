@@ -7,7 +7,8 @@
 //! An array block: the header, how many elements are still to be destroyed, its capacity, then in a large block a lock for
 //! about 1 KiB of elements each; elements begin at a line. A small one has the lock of its header only.
 
-use super::state::{HEADER_KIND, State};
+use super::shadow::HEADER_KIND;
+use super::state::State;
 use super::{Meta, Private, RawTx, value_at};
 use crate::error::{Error, Result};
 use crate::layout::{LINE, PAGE};

@@ -1,6 +1,7 @@
 //! The end of a transaction.
 
 use super::RawTx;
+use super::shadow::private_words;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::layout::{LINE, PAGE};
@@ -358,24 +359,4 @@ fn give_block_back(tx: RawTx<'_>, active: &mut [Active], at: u64) -> Result<()> 
         tx.core().space.has_room(class, page);
     }
     Ok(())
-}
-
-/// The words of a private copy, those between fields included.
-pub(super) fn private_words<'a>(data: *mut u64, words: usize) -> &'a [u64] {
-    freeze(data);
-    // SAFETY: the arena has them until the transaction ends; no guard of them is left when it commits.
-    unsafe { std::slice::from_raw_parts(data, words) }
-}
-
-/// From here on the compiler takes the memory behind a pointer to be initialised, with whatever it holds: the gaps between
-/// fields become bytes like others.
-#[inline]
-pub(crate) fn freeze(data: *mut u64) {
-    #[cfg(not(miri))]
-    // SAFETY: does nothing; as far as the compiler knows, it writes to the memory.
-    unsafe {
-        std::arch::asm!("/* {0} */", in(reg) data, options(nostack, preserves_flags));
-    }
-    #[cfg(miri)]
-    let _ = data;
 }

@@ -1,6 +1,6 @@
 //! The header of an object: how many refer to it, and its type.
 
-use super::state::HEADER_KIND;
+use super::shadow::HEADER_KIND;
 use super::{Private, RawTx};
 use crate::error::Result;
 

@@ -12,6 +12,7 @@
 //! different threads share no line.
 
 mod audit;
+mod balances;
 mod blocks;
 mod commit;
 mod cut;
@@ -20,19 +21,21 @@ mod header;
 mod lease;
 mod own;
 mod record;
+mod shadow;
 mod snapshot;
 mod state;
 mod way;
 
 pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
-pub(crate) use commit::freeze;
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
 pub(crate) use header::{Header, Meta, STRONG_MAX, WEAK_MAX};
 pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, is_inside, lease, with_current};
 use own::Lent;
+use shadow::Shadow;
+pub(crate) use shadow::freeze;
 pub(crate) use state::Context;
-use state::{Seen, Shadow, State};
+use state::{Seen, State};
 
 use crate::core::Core;
 use crate::error::{Error, Result};

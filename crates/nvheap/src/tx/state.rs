@@ -7,17 +7,16 @@ use crate::lock::{self, OWNERS, Word};
 use crate::snapshot::Snapshot;
 use crate::space::{Active, CLASSES};
 use crate::sync::AtomicU64;
-use crate::tx::audit::{self, Balances};
+use crate::tx::balances::{self, Balances};
 use crate::tx::own::{Lent, Own};
 use crate::tx::record::Record;
+use crate::tx::shadow::Shadow;
 use crate::tx::way::Way;
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
 const NONE: u32 = u32::MAX;
-/// The private copy of a header. No heap has so many types.
-pub(super) const HEADER_KIND: u16 = u16::MAX;
 /// Reads after which a transaction checks them for the first time, whether it has a reason to or not.
 const LOOK_AROUND: usize = 1024;
 /// Locks, private copies, reads or blocks for which room is kept for the next transaction.
@@ -57,33 +56,6 @@ impl Seen {
     pub fn now(&self) -> Word {
         // SAFETY: as of `Held`.
         lock::load(unsafe { &*self.word })
-    }
-}
-
-/// A private copy. The word in front of it says who has borrowed it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shadow {
-    pub home: u64,
-    pub data: *mut u64,
-    pub words: u32,
-    next: u32,
-    /// The kind, and whether it is new: one store.
-    what: u32,
-}
-
-impl Shadow {
-    const NEW: u32 = 1 << 16;
-
-    /// The number of the type whose value it is, if that has pointers; or that it is a header.
-    #[inline(always)]
-    pub fn kind(&self) -> u16 {
-        self.what as u16
-    }
-
-    /// Everything is logged, whatever the file holds.
-    #[inline(always)]
-    pub fn is_new(&self) -> bool {
-        self.what & Self::NEW != 0
     }
 }
 
@@ -180,7 +152,7 @@ impl State {
         while next != NONE {
             let shadow = &mut self.shadows[next as usize];
             if shadow.home == home && shadow.words > 0 {
-                audit::forgotten(&core.memory, &core.types, shadow, &mut self.moved, false);
+                balances::forgotten(&core.memory, &core.types, shadow, &mut self.moved, false);
                 (shadow.home, shadow.words) = (0, 0);
             }
             next = shadow.next;
@@ -193,7 +165,7 @@ impl State {
         while next != NONE {
             let shadow = &mut self.shadows[next as usize];
             if shadow.home != home && shadow.words > 0 {
-                audit::forgotten(&core.memory, &core.types, shadow, &mut self.moved, true);
+                balances::forgotten(&core.memory, &core.types, shadow, &mut self.moved, true);
                 (shadow.home, shadow.words) = (0, 0);
             }
             next = shadow.next;

@@ -3,7 +3,6 @@
 use super::bucket::Bucket;
 use super::search::{Buckets, Slot};
 use super::{Anchor, PHashMap, Stripe, bucket};
-use crate::collections::guard::RefMut;
 use crate::collections::key::Key;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist};
@@ -78,11 +77,6 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedEntry<'t, K, V, H> {
     pub fn get_mut(&mut self) -> &mut V {
         let (bucket, slot) = &mut self.slot;
         &mut bucket.entry_mut(*slot).1
-    }
-
-    /// The value, for a change as long as the transaction.
-    pub fn into_mut(self) -> RefMut<'t, V> {
-        RefMut::new(self.slot.0, self.slot.1)
     }
 
     /// Removes the entry and returns its value.
