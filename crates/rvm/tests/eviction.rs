@@ -2,8 +2,7 @@
 //! Meanwhile clean pages are evicted, so that a second read shows what the disk has, which is older; then the power fails. What is
 //! found after that is the state after some commit, not before the last one acknowledged.
 
-use nvlab_rvm::flash::PlainFile;
-use nvlab_rvm::flash::{Erased, Shape};
+use nvlab_rvm::flash::{Erased, PlainFile, Shape};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::flash::FlashLog;
 use nvlab_rvm::log::flash::mini_log::{MiniLog, Place};

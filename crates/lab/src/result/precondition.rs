@@ -5,7 +5,7 @@ use nvlab_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the device was brought to its state.
+/// How the device was brought to its state. It is kept beside prepared devices in a format without names: no field may be left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
     /// All of it in one line ([`Precondition::line`]).
@@ -30,7 +30,7 @@ pub struct Precondition {
     pub has_trims: bool,
     /// The share of the capacity that holds data in the end, if trims left less than was filled; `None`: they did not, or the device
     /// does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub held: Option<f64>,
     /// Of a recording that was repeated, what one pass of it does.
     #[serde(default)]
@@ -43,14 +43,14 @@ pub struct Precondition {
     #[serde(default)]
     pub has_file_system: bool,
     /// What the workload says is in use, and what the rest of the device holds (`used=`, `trimmed=`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub in_use: Option<String>,
     /// Write amplification of the earlier and of the later half of its windows; both 0 unless `steady`.
     pub last_windows: [f64; 2],
     /// True if the two agree within 1 %. Always true for `fresh` and `full`.
     pub converged: bool,
     /// What the device programmed in the last window, by cause; `None` unless `steady`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub last_window: Option<WriteAmplification>,
     /// Units that were one while most of these bytes were written; 1: all were written at full size.
     #[serde(default = "one")]

@@ -119,9 +119,12 @@ impl Stretch<'_> {
         let partial = self.pages.iter().filter(|pieces| !is_whole(pieces)).map(|pieces| pieces[0].page());
         let partial: Vec<u64> = partial.collect();
         for near in partial.chunk_by(|before, next| next - before <= GAP_PAGES) {
-            if self.read_pages(near[0], near[near.len() - 1]).is_err() {
+            let (first, last) = (near[0], near[near.len() - 1]);
+            let has_others = last - first >= near.len() as u64;
+            match self.read_pages(first, last) {
                 // It may be a page that nobody needs.
-                near.iter().try_for_each(|&page| self.read_pages(page, page))?;
+                Err(_) if has_others => near.iter().try_for_each(|&page| self.read_pages(page, page))?,
+                read => read?,
             }
         }
         Ok(())
