@@ -22,7 +22,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 # Shown with its traceback; the warning fails the build.
 nb_execution_show_tb = True
-nb_execution_timeout = 120
+nb_execution_timeout = 300
 
 html_theme = "furo"
 # What commands print is up to 100 columns wide.

@@ -11,7 +11,7 @@ from . import _nvlab
 from ._design import Design, design as read_design
 from ._errors import DesignError, InputError, NvlabWarning, Unsupported
 from ._run import AnyDesign, AnyWorkload, Options, State, simulate
-from ._table import Cell, Known, Metric, Table, beats, known, metrics
+from ._table import Cell, Metric, Table, metrics
 from ._text import Value, text_of
 
 if TYPE_CHECKING:
@@ -65,10 +65,9 @@ def search(
     precondition: State = "steady",
     **options: Unpack[Options],
 ) -> Search:
-    """Looks for the designs that no other beats by more than chance: is as good in every objective (names of metrics, at least two)
-    and better in one. At most `runs` of the points of `space` are run: the sampler, Optuna's, proposes `at_once` points that look
-    good after those that are known. With the same seed it proposes the same points, whatever the machine. It needs
-    `pip install 'nvlab[search]'`.
+    """Looks for the designs that no other is better than in every objective (names of metrics, at least two), with at most `runs`
+    of the points of `space`: the sampler, Optuna's, proposes `at_once` points that look good after those that are known. With
+    the same seed it proposes the same points, whatever the machine. It needs `pip install 'nvlab[search]'`.
 
     With `glance` (as `until`, but shorter) each point is run shortly first. One that stays behind a point of the front even if its
     figures were a tenth better is given up: after a long preparation, whose device is kept, the beginning of a run says enough.
@@ -109,12 +108,8 @@ def _objective(name: str) -> Metric:
     return found
 
 
-def _sign(metric: Metric) -> float:
-    return 1.0 if metric.better == "less" else -1.0
-
-
-#: What was measured of a point as costs, in the order of the objectives; `None`: it has no result, or not all of them.
-_Costs = tuple[Known, ...] | None
+#: What was measured of a point, in the order of the objectives; `None`: it has no result, or not all of them.
+_Values = tuple[float, ...] | None
 
 
 class _Study:
@@ -130,14 +125,15 @@ class _Study:
         self.size = 1
         for values in self.axes.values():
             self.size *= len(values)
-        self.known: dict[_Point, _Costs] = {}
+        self.known: dict[_Point, _Values] = {}
         self.poor: dict[_Point, bool] = {}
         self._trials: dict[_Point, Any] = {}
         self._optuna = optuna
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         start = min(10, max(4, self.size // 5))
         sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=start)
-        self._study = optuna.create_study(directions=["minimize"] * len(objectives), sampler=sampler)
+        directions = ["minimize" if one.better == "less" else "maximize" for one in objectives]
+        self._study = optuna.create_study(directions=directions, sampler=sampler)
 
     def ask(self, count: int) -> list[_Point]:
         """Points that are not known yet."""
@@ -169,39 +165,47 @@ class _Study:
 
         return list(product(*(range(len(values)) for values in self.axes.values())))
 
-    def _finish(self, trial: Any, costs: _Costs) -> None:
+    def _finish(self, trial: Any, values: _Values) -> None:
         if trial is None:
             return
-        if costs is None:
+        if values is None:
             self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
         else:
-            self._study.tell(trial, [mean for mean, _ in costs])
+            self._study.tell(trial, values)
 
-    def tell(self, measured: Mapping[_Point, _Costs]) -> None:
-        for point, costs in measured.items():
-            self.known[point] = costs
-            self._finish(self._trials.pop(point), costs)
+    def tell(self, measured: Mapping[_Point, _Values]) -> None:
+        for point, values in measured.items():
+            self.known[point] = values
+            self._finish(self._trials.pop(point), values)
 
-    def is_behind(self, costs: _Costs) -> bool:
+    def is_behind(self, values: _Values) -> bool:
         """Whether a point that was run at length beats these, even if what is measured were better by the margin."""
-        if costs is None:
+        if values is None:
             return True
         slack = [0.0 if one.name.split(".")[0] in _OF_DESIGN else _MARGIN for one in self.objectives]
-        # What a short run does not know of itself is in the margin.
-        better = [(cost - abs(cost) * margin, 0.0) for (cost, _), margin in zip(costs, slack, strict=True)]
-        at_length = (of for point, of in self.known.items() if of is not None and not self.poor.get(point))
-        return any(beats(other, better) for other in at_length)
+        better = [
+            value * (1 - margin) if one.better == "less" else value * (1 + margin)
+            for value, margin, one in zip(values, slack, self.objectives, strict=True)
+        ]
+        known = (of for point, of in self.known.items() if of is not None and not self.poor.get(point))
+        return any(self._beats(other, better) for other in known)
+
+    def _beats(self, one: Sequence[float], other: Sequence[float]) -> bool:
+        """Whether it is nowhere worse, and somewhere better."""
+        pairs = [
+            (a, b) if of.better == "less" else (b, a) for a, b, of in zip(one, other, self.objectives, strict=True)
+        ]
+        return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
 
     def result(self, name: str) -> Search:
         full = {p: v for p, v in self.known.items() if v is not None and not self.poor.get(p)}
-        front = {p for p, v in full.items() if not any(beats(other, v) for other in full.values())}
+        front = {p for p, v in full.items() if not any(self._beats(other, v) for other in full.values())}
         order = sorted(self.known, key=lambda point: (point not in front, self.poor.get(point, False), point))
         columns: dict[str, list[Cell]] = {}
         for axis, (key, values) in enumerate(self.axes.items()):
             columns[key] = [values[point[axis]] for point in order]
         for at, metric in enumerate(self.objectives):
-            sign = _sign(metric)
-            columns[metric.column] = [None if (of := self.known[p]) is None else sign * of[at][0] for p in order]
+            columns[metric.column] = [None if (of := self.known[p]) is None else of[at] for p in order]
         columns["front"] = [point in front for point in order]
         columns["given_up"] = [self.poor.get(point, False) for point in order]
         about = f"search of {name}: {len(self.known)} of {self.size} points, {len(front)} on the front"
@@ -230,11 +234,11 @@ class _Judge:
                 stacklevel=3,
             )
 
-    def run(self, points: Sequence[_Point], until: str | None) -> dict[_Point, _Costs]:
+    def run(self, points: Sequence[_Point], until: str | None) -> dict[_Point, _Values]:
         if not points:
             return {}
         designs: dict[_Point, Design] = {}
-        values: dict[_Point, _Costs] = dict.fromkeys(points)
+        values: dict[_Point, _Values] = dict.fromkeys(points)
         for point in points:
             sets = {key: texts[at] for at, (key, texts) in zip(point, self._study.axes.items(), strict=True)}
             try:
@@ -248,16 +252,11 @@ class _Judge:
         )
         for point, outcome in zip(designs, outcomes, strict=True):
             if not isinstance(outcome, Exception):
-                values[point] = self._costs(outcome[0])
+                values[point] = self._values(outcome[0])
                 self._runs += 1
                 self._short += "caveat" in outcome[0].to_dict()["lifetime"]
         return values
 
-    def _costs(self, result: Result) -> _Costs:
+    def _values(self, result: Result) -> _Values:
         found = [result.metrics.get(one.name) for one in self._study.objectives]
-        costs = [
-            known(value, result.metrics.within(one.name) or 0.0, _sign(one))
-            for value, one in zip(found, self._study.objectives, strict=True)
-            if value is not None
-        ]
-        return tuple(costs) if len(costs) == len(found) else None
+        return None if any(value is None for value in found) else tuple(float(value) for value in found if value is not None)

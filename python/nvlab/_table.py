@@ -3,7 +3,6 @@ None of them is needed to have one."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 #: A cell of a table.
 Cell: TypeAlias = "str | int | float | bool | None"
-#: What is known of a cost: its mean, and half of its 95 % interval.
-Known: TypeAlias = "tuple[float, float]"
 
 #: Rows that are printed.
 _ROWS_SHOWN = 20
@@ -134,29 +131,25 @@ class Table:
         return plot_pareto(self, x, y, by, ax)
 
     def pareto(self, *metrics: str) -> list[int]:
-        """The numbers of the rows that no other row beats in all of these metrics: is as good in each and better in one, there by
-        more than chance where the table has how exactly the metric is known (`METRIC.within`). What is better, less or more, is
-        known of every metric."""
+        """The numbers of the rows that no other row beats in all of these metrics: is as good in each and better in one.
+        What is better, less or more, is known of every metric."""
         signs = []
         for name in metrics:
             better = metric_of(name).better
             if not better:
                 raise InputError(f"`{name}`: neither less nor more of it is better")
             signs.append(1.0 if better == "less" else -1.0)
-        values = [self[self.column_of(name)] for name in metrics]
-        exact = [self._within(name) for name in metrics]
-        points: dict[int, tuple[Known, ...]] = {}
-        for at, row in enumerate(zip(zip(*values, strict=True), zip(*exact, strict=True), strict=True)):
-            if all(isinstance(value, (int, float)) for value in row[0]):
-                costs = zip(signs, *row, strict=True)
-                points[at] = tuple(known(float(value), within, sign) for sign, value, within in costs)
-        return [at for at, mine in points.items() if not any(beats(one, mine) for one in points.values())]
+        columns = [self[self.column_of(name)] for name in metrics]
+        points: dict[int, tuple[float, ...]] = {}
+        for at, row in enumerate(zip(*columns, strict=True)):
+            if all(isinstance(value, (int, float)) for value in row):
+                points[at] = tuple(sign * float(value) for sign, value in zip(signs, row, strict=True))
 
-    def _within(self, name: str) -> list[float]:
-        """How exactly a metric is known, for each row."""
-        found, names = _metrics().get(name), self.columns
-        column = name + ".within" if found is None else found.name + ".within"
-        return [float(value or 0) for value in self[column]] if column in names else [0.0] * len(self)
+        def beaten(mine: tuple[float, ...]) -> bool:
+            others = points.values()
+            return any(all(a <= b for a, b in zip(one, mine, strict=True)) and one != mine for one in others)
+
+        return [at for at, mine in points.items() if not beaten(mine)]
 
     def column_of(self, name: str) -> str:
         """The column of a name: the name itself, or that of a metric without its unit."""
@@ -268,15 +261,3 @@ def metric_of(name: str) -> Metric:
     if found is None:
         raise InputError(f"there is no metric `{name}` (nvlab.metrics() has all)")
     return found
-
-
-def known(value: float, within: float, sign: float) -> Known:
-    """A metric as a cost. `within` is half of its interval over its value, infinite if a run was too short to say."""
-    return sign * value, within if within == math.inf else abs(value) * within
-
-
-def beats(one: Sequence[Known], other: Sequence[Known]) -> bool:
-    """Whether it is nowhere worse, and somewhere better by more than chance."""
-    pairs = list(zip(one, other, strict=True))
-    is_better = (a < b and b - a > within + of_other for (a, within), (b, of_other) in pairs)
-    return all(a <= b for (a, _), (b, _) in pairs) and any(is_better)

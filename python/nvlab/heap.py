@@ -304,5 +304,5 @@ class Heap(PersistentDict):
 
 def open(path: str | os.PathLike[str], *, bytes_max: int = 64 << 30) -> Heap:
     """Opens the heap of a file, which is made if it is not there. `bytes_max` is what a new one may grow to; it takes address
-    space only. A program may have four heaps open."""
+    space only."""
     return Heap(Path(path), bytes_max)

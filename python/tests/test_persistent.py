@@ -99,10 +99,7 @@ def test_what_a_heap_refuses(folder: Path) -> None:
         heap["list"].append(heap["list"])
         with pytest.raises(nv.PersistenceError, match="in a circle"):
             heap.copy()
-        others = [nvlab.heap.open(folder / f"other {number}") for number in range(3)]
-        with pytest.raises(nv.PersistenceError, match="4 heaps are open"):
-            nvlab.heap.open(folder / "one more")
-        for other in others:
+        for other in [nvlab.heap.open(folder / f"other {number}") for number in range(5)]:
             other["from another heap"] = heap["list"][:1]
             other.close()
     with pytest.raises(nv.PersistenceError, match="closed"):

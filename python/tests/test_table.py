@@ -56,13 +56,3 @@ def test_tables_of_columns() -> None:
     with pytest.raises(KeyError):
         table["e"]
     assert "&lt;" in nv.Table.of_columns({"a": ["<script>"]})._repr_html_()
-
-
-def test_a_front_is_beaten_by_more_than_chance() -> None:
-    def front(within: float) -> list[int]:
-        return nv.Table.of_columns({"waf": [2.0, 2.1, 3.0], "waf.within": [within] * 3}).pareto("waf")
-
-    assert front(0.0) == [0]
-    # 2.0 and 2.1 are each known within 0.06.
-    assert front(0.03) == [0, 1]
-    assert front(float("inf")) == [0, 1, 2]
