@@ -19,6 +19,14 @@ pub struct WearLevelling {
     pub static_threshold: Option<u32>,
 }
 
+impl WearLevelling {
+    /// Which erased block is taken for relocated data. With static levelling, one that is worn beyond the threshold stays erased
+    /// until cold data is moved into it.
+    pub(crate) fn take_moved(&self) -> Take {
+        self.static_threshold.map_or(Take::MostWorn, Take::MostWornWithin)
+    }
+}
+
 /// What static wear levelling has to do: how much cold data there is, and how far the blocks that hold it lag behind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levelling {
@@ -79,6 +87,18 @@ pub(crate) fn take_free<B: Copy>(
         Take::LeastWorn => candidates.rev().min_by_key(|&i| erases(free[i])),
     };
     pick.map(|pick| free.swap_remove(pick))
+}
+
+/// The least worn of the blocks with `cold` data, if the most worn erased one, of `worn` erases, was erased more than `threshold`
+/// times more often; `erases` returns the erase count of a block.
+pub(crate) fn lagging(
+    cold: impl Iterator<Item = BlockId>,
+    worn: u32,
+    threshold: u32,
+    erases: impl Fn(BlockId) -> u32,
+) -> Option<BlockId> {
+    let least_worn = cold.min_by_key(|&block| erases(block))?;
+    (worn.saturating_sub(erases(least_worn)) > threshold).then_some(least_worn)
 }
 
 /// The full blocks of a die with cold data only: the host has since written as many units as the device holds, `sequence` of them

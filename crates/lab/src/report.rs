@@ -38,7 +38,7 @@ mod warnings;
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use assertion::{Assertion, CHANCE, Verdict};
+pub use assertion::{Assertion, Verdict};
 pub use compare::{compare_parquet, compare_text};
 pub use document::{Assertion as AssertionDocument, RunDocument, RunsDocument, schema};
 pub use html::html;

@@ -10,6 +10,7 @@ use crate::layout::{HEADERS, Header, LINE, PAGE, TYPES};
 use crate::locked::lock;
 use crate::mutex::locked;
 use crate::persist::Brand;
+use crate::replace::sync_name;
 use crate::snapshot::Snapshot;
 use crate::tx::is_inside;
 use crate::wait::back_off;
@@ -73,13 +74,7 @@ fn copy(core: &Core, snapshot: &Snapshot, new: &File, path: &Path) -> Result<u64
     let (layout, bytes) = (&core.layout, snapshot.bytes());
     new.set_len(bytes).map_err(Error::io("lengthen", &path.display()))?;
     // Whoever opens it stores to the same as here.
-    let pages = (bytes - layout.data()) / PAGE;
-    for (at, bytes) in [
-        (0, layout.page_table()),
-        (layout.page_table(), pages * 8),
-        (layout.hints(), pages * 2),
-        (layout.data(), pages * PAGE),
-    ] {
+    for (at, bytes) in layout.stored((bytes - layout.data()) / PAGE) {
         file::reserve(new, at, bytes).map_err(Error::io("reserve space in", &path.display()))?;
     }
     // The halves of the logs stay empty, and so do the headers for now.
@@ -95,9 +90,7 @@ fn copy(core: &Core, snapshot: &Snapshot, new: &File, path: &Path) -> Result<u64
         write(new, path, at, &header.encode())?;
     }
     sync()?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder_file = File::open(folder).and_then(|folder| folder.sync_all());
-    folder_file.map_err(Error::io("sync", &folder.display()))?;
+    sync_name(path)?;
     Ok(bytes)
 }
 

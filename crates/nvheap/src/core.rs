@@ -83,6 +83,12 @@ pub(crate) fn write_header(memory: &Memory, header: &Header) -> Result<()> {
 }
 
 impl Core {
+    /// The type with a number.
+    #[inline]
+    pub fn entry(&self, number: u16) -> Option<&TypeEntry> {
+        self.types.get(usize::from(number).checked_sub(1)?)
+    }
+
     /// Refuses work after a failure.
     #[inline]
     pub fn check_failed(&self) -> Result<()> {

@@ -64,6 +64,12 @@ impl Layout {
         self.data() + pages * PAGE
     }
 
+    /// What a file with this many pages is stored to, whatever is in it: from where on, and how many bytes.
+    pub fn stored(&self, pages: u64) -> [(u64, u64); 4] {
+        let (table, hints) = (self.page_table(), self.hints());
+        [(0, table), (table, pages * 8), (hints, pages * 2), (self.data(), pages * PAGE)]
+    }
+
     /// The most pages that fit into so many bytes, at most `pages_max`.
     pub fn fit(self, bytes: u64) -> Layout {
         // A page, its table entry and its hint; what is rounded up takes less than one page more.

@@ -69,13 +69,16 @@ impl<'p> Replacement<'p> {
         new.sync_all().map_err(Error::io("sync", &beside.display()))?;
         std::fs::rename(beside, path).map_err(Error::io("replace", &path.display()))?;
         self.is_finished = true;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(Error::io("sync", &folder.display()))?;
+        sync_name(path)?;
         Ok(own.len())
     }
+}
+
+/// Makes the name of a new file durable.
+pub(crate) fn sync_name(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(Error::io("sync", &folder.display()))
 }
 
 impl Drop for Replacement<'_> {

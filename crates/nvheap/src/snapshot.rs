@@ -9,6 +9,7 @@
 //!
 //! A heap has one snapshot at a time. What it has allocated serves the next one, unless it is much.
 
+use crate::layout::LINE;
 use crate::mutex::locked;
 use crate::sync::{AtomicU64, Mutex, yield_now};
 use std::ops::Range;
@@ -16,8 +17,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{self, AtomicPtr, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-const LINE: u64 = 64;
-const LINE_WORDS: usize = 8;
+const LINE_WORDS: usize = LINE as usize / 8;
 /// Lines that are kept together.
 const LINES: u64 = 16;
 const GROUP: u64 = LINES * LINE;
@@ -48,6 +48,11 @@ pub(crate) struct Snapshot {
     groups: atomic::AtomicU64,
 }
 
+/// The bits of a state, if it is about a snapshot.
+fn bits(state: u64, number: u64) -> u64 {
+    if state & !HALF == number { state & HALF } else { 0 }
+}
+
 impl Group {
     fn new() -> Box<Group> {
         Box::new(Group { state: AtomicU64::new(0), words: [const { atomic::AtomicU64::new(0) }; _] })
@@ -55,8 +60,7 @@ impl Group {
 
     /// What the state says of a snapshot.
     fn state(&self, number: u64) -> u64 {
-        let state = self.state.load(Ordering::Acquire);
-        if state & !HALF == number { state & HALF } else { 0 }
+        bits(self.state.load(Ordering::Acquire), number)
     }
 
     fn wait(&self, line: u64, number: u64) {
@@ -67,9 +71,9 @@ impl Group {
 
     /// Sets a bit; returns what the state said.
     fn set(&self, bit: u64, number: u64) -> u64 {
-        let set = |state| Some(if state & !HALF == number { state } else { number } | 1 << bit);
+        let set = |state| Some(number | bits(state, number) | 1 << bit);
         let old = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
-        old.map_or(0, |state| if state & !HALF == number { state & HALF } else { 0 })
+        old.map_or(0, |state| bits(state, number))
     }
 
     fn save(&self, line: u64, number: u64, read: impl FnOnce() -> [u64; LINE_WORDS]) {

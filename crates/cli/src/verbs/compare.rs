@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::{Named, Task};
-use nvlab_lab::report::{Assertion, CHANCE, compare_parquet, compare_text, metric};
+use nvlab_lab::report::{Assertion, compare_parquet, compare_text, metric};
 use nvlab_lab::result::RunResult;
 
 pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
@@ -62,11 +62,10 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     for (number, runs) in results.iter().enumerate() {
         for condition in conditions.iter().filter(|condition| number > 0 || !condition.is_relative()) {
             let verdict = condition.check_beside(runs, &results[0]).map_err(Failure::Input)?;
-            let text = if verdict.is_chance { format!("{} ({CHANCE})", verdict.text) } else { verdict.text };
             if verdict.holds {
-                met.push(text);
+                met.push(verdict.text);
             } else if verdict.is_chance {
-                output.warn(format_args!("not met, but may be: {text}"));
+                output.warn(format_args!("not met, but may be: {}", verdict.text));
             }
         }
     }

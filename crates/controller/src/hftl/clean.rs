@@ -338,8 +338,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let erases = |block: BlockId| self.nand.cells().erase_count(block);
         let worn = state.free.iter().map(|&block| erases(block)).max().unwrap_or(0);
         let cold = wear::cold(&self.table, die, self.sequence, self.config.logical_units);
-        let lagging = cold.min_by_key(|&block| erases(block));
-        let lagging = lagging.filter(|&block| worn.saturating_sub(erases(block)) > threshold);
+        let lagging = wear::lagging(cold, worn, threshold, erases);
         // Its data needs an erased block: leave the cleaner's reserve alone.
         let fits = state.free.len() as u32 >= self.config.free_blocks_min;
         self.dies[die as usize].erases = 0;

@@ -71,10 +71,9 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Opens an erased block of a die.
     pub(super) fn open(&mut self, at: Time, die: u32, stream: usize) -> Result<(), ControllerError> {
-        let take = match (stream, self.config.wear.static_threshold) {
-            // One that is worn beyond the threshold stays erased until cold data is moved into it.
-            (MOVED, Some(threshold)) => Take::MostWornWithin(threshold),
-            (MOVED | COLD, _) => Take::MostWorn,
+        let take = match stream {
+            MOVED => self.config.wear.take_moved(),
+            COLD => Take::MostWorn,
             _ => Take::LeastWorn,
         };
         let (free, cells) = (&mut self.dies[die as usize].free, self.nand.cells());

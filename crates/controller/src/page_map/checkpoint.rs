@@ -424,7 +424,7 @@ impl<S: Store> PageMap<S> {
         }
         let left = |die: u32| self.dies[die as usize].free.len() + (die == gains) as usize;
         let die = (0..self.geometry.dies()).max_by_key(|&die| left(die)).filter(|&die| left(die) > 1)?;
-        let block = self.take_free(die, self.take_moved()).ok()?;
+        let block = self.take_free(die, self.config.wear.take_moved()).ok()?;
         self.table.set_state(block, BlockState::Map);
         Some(block)
     }
@@ -439,7 +439,7 @@ impl<S: Store> PageMap<S> {
             }
             self.clean(at, die)?;
         }
-        let block = self.take_free(die, self.take_moved())?;
+        let block = self.take_free(die, self.config.wear.take_moved())?;
         self.table.set_state(block, BlockState::Map);
         Ok(block)
     }

@@ -35,16 +35,7 @@ impl<S: Store> PageMap<S> {
         } else if stream >= self.config.streams.count() {
             Take::MostWorn
         } else {
-            self.take_moved()
-        }
-    }
-
-    /// Which erased block is taken for relocated data and for the map. With static levelling, one that is worn beyond the
-    /// threshold stays erased until cold data is moved into it.
-    pub(super) fn take_moved(&self) -> Take {
-        match self.config.wear.static_threshold {
-            Some(threshold) => Take::MostWornWithin(threshold),
-            None => Take::MostWorn,
+            self.config.wear.take_moved()
         }
     }
 
@@ -57,8 +48,7 @@ impl<S: Store> PageMap<S> {
         }
         let erases = |block: BlockId| self.array.erase_count(block);
         let worn = self.most_erased(die).unwrap_or(0);
-        let lagging = self.cold(die).min_by_key(|&block| erases(block));
-        let lagging = lagging.filter(|&block| worn.saturating_sub(erases(block)) > threshold);
+        let lagging = wear::lagging(self.cold(die), worn, threshold, erases);
         // Its data must fit in the erased space. With one stream, and whenever relocated data has just opened a block,
         // a die has fewer erased blocks than its reserve; what is moved beyond that is gained back (see `Die::debt`).
         let fits = lagging.is_none_or(|block| {

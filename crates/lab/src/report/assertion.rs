@@ -64,7 +64,7 @@ enum Bound {
 }
 
 /// Behind an answer that chance may have given.
-pub const CHANCE: &str = "chance may have decided: a longer run, or several, would tell";
+const CHANCE: &str = "chance may have decided: a longer run, or several, would tell";
 
 /// The outcome of an assertion.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +132,9 @@ impl Assertion {
         let (holds, is_chance) =
             (self.operator.holds(value.mean, limit.mean), self.is_chance(&value, &limit));
         let (name, of, shown) = (&runs[0].design.name, &self.metric.name, value.shown(self.metric.unit));
-        Ok(Verdict { holds, text: format!("{name}: {}: {of} is {shown}{beside}", self.text), is_chance })
+        let doubt = if is_chance { format!(" ({CHANCE})") } else { String::new() };
+        let text = format!("{name}: {}: {of} is {shown}{beside}{doubt}", self.text);
+        Ok(Verdict { holds, text, is_chance })
     }
 
     /// Whether another run could answer otherwise. Of equality, which chance would always break, nothing is said.

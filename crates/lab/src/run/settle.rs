@@ -341,10 +341,10 @@ pub(super) fn settle_from(
         let Some(found) = window(device, workload, settling, (bytes, &limit, Pace::Fast), steps)? else {
             break;
         };
-        settling.report.last_windows = [settling.report.last_windows[1], found];
-        let [a, b] = settling.report.last_windows;
-        if (a - b).abs() <= AGREE * b {
-            settling.report.converged = true;
+        let before = settling.report.last_windows[1];
+        settling.report.last_windows = [before, found];
+        settling.report.converged = (before - found).abs() <= AGREE * found;
+        if settling.report.converged {
             break;
         }
         between(device, settling, steps);

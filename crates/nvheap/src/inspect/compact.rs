@@ -173,13 +173,9 @@ impl Inspection {
         let Header { layout, .. } = self.header;
         let (beside, new) = (replacement.beside(), replacement.begin()?);
         let bytes = layout.bytes(plan.pages);
-        let reserve = |at, bytes| {
-            file::reserve(&new, at, bytes).map_err(Error::io("reserve space in", &beside.display()))
-        };
-        reserve(0, layout.page_table())?;
-        reserve(layout.page_table(), plan.pages * 8)?;
-        reserve(layout.hints(), plan.pages * 2)?;
-        reserve(layout.data(), plan.pages * PAGE)?;
+        for (at, bytes) in layout.stored(plan.pages) {
+            file::reserve(&new, at, bytes).map_err(Error::io("reserve space in", &beside.display()))?;
+        }
         let clone = || new.try_clone().map_err(Error::io("open", &beside.display()));
         let target =
             Memory::map(clone()?, beside, Place::File, &Persistence::Detect, (bytes, bytes), layout.data())?;

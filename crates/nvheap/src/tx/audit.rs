@@ -18,14 +18,9 @@ use super::state::State;
 use super::{Meta, RawTx};
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::persist::TypeEntry;
 use crate::pointer::offset;
 use crate::strays;
 use std::num::NonZeroU64;
-
-fn entry(core: &Core, kind: u16) -> Option<&TypeEntry> {
-    core.types.get(usize::from(kind).wrapping_sub(1))
-}
 
 /// The balance of what a private copy changes.
 fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
@@ -45,7 +40,7 @@ fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
         }
         return Ok(());
     }
-    let Some(entry) = entry(core, shadow.kind()) else { return Ok(()) };
+    let Some(entry) = core.entry(shadow.kind()) else { return Ok(()) };
     for pointer in &entry.pointers {
         let at = pointer.word as usize;
         let (old, new) = (old.get(at).copied().unwrap_or(0), new.get(at).copied().unwrap_or(0));
@@ -119,7 +114,7 @@ impl RawTx<'_> {
 
     /// Pointers of a value were written in place, or (`sign` is 1) are about to be stored a second time.
     pub fn note_pointers(self, tag: u16, words: &[u64], sign: i64) {
-        if let Some(entry) = entry(self.core(), tag) {
+        if let Some(entry) = self.core().entry(tag) {
             add_pointers(entry, words, sign, &mut self.context.state().moved);
         }
     }

@@ -1,7 +1,7 @@
 //! What the counts of objects have gained less what the pointers to them have ([`super::audit`]).
 
 use super::shadow::{Shadow, private_words};
-use crate::memory::Memory;
+use crate::core::Core;
 use crate::persist::TypeEntry;
 use crate::pointer::offset;
 use std::num::NonZeroU64;
@@ -23,17 +23,11 @@ pub(super) fn add_pointers(entry: &TypeEntry, words: &[u64], sign: i64, into: &m
 }
 
 /// A private copy is about to be forgotten: the value has been dropped, or moved to another block.
-pub(super) fn forgotten(
-    memory: &Memory,
-    types: &[TypeEntry],
-    shadow: &Shadow,
-    into: &mut Balances,
-    is_moved: bool,
-) {
-    let Some(entry) = types.get(usize::from(shadow.kind()).wrapping_sub(1)) else { return };
+pub(super) fn forgotten(core: &Core, shadow: &Shadow, into: &mut Balances, is_moved: bool) {
+    let Some(entry) = core.entry(shadow.kind()) else { return };
     let words = shadow.words as usize;
     if !shadow.is_new()
-        && let Ok(old) = memory.held(shadow.home, words)
+        && let Ok(old) = core.memory.held(shadow.home, words)
     {
         add_pointers(entry, old, 1, into);
     }

@@ -52,8 +52,7 @@ impl RawTx<'_> {
         if cut.is_array {
             // SAFETY: as above: the length and the capacity.
             let (len, _) = unsafe { (data.add(cut.word + 1).replace(0), data.add(cut.word + 2).replace(0)) };
-            let needs_drop = self.core().types.get(usize::from(tag(pointer)).wrapping_sub(1));
-            if needs_drop.is_some_and(|entry| entry.needs_drop) {
+            if self.core().entry(tag(pointer)).is_some_and(|entry| entry.needs_drop) {
                 // SAFETY: the private copy has a word.
                 unsafe { *self.change(at, at + LIVE_AT, 1, 0)?.data = len };
             }

@@ -192,7 +192,7 @@ impl RawTx<'_> {
     fn destroy(self, at: u64, budget: &mut u32) -> Result<bool> {
         let header = self.header(at)?;
         let tag = header.meta().tag();
-        let entry = usize::from(tag).checked_sub(1).and_then(|index| self.core().types.get(index));
+        let entry = self.core().entry(tag);
         let entry =
             entry.ok_or_else(|| self.doom(Error::damaged(at, format!("no type has number {tag}"))))?;
         *budget -= 1;

@@ -148,24 +148,20 @@ impl State {
 
     /// Forgets the private copy at `home`: its value has been dropped.
     pub fn forget(&mut self, core: &Core, index: usize, home: u64) {
-        let mut next = self.held[index].first;
-        while next != NONE {
-            let shadow = &mut self.shadows[next as usize];
-            if shadow.home == home && shadow.words > 0 {
-                balances::forgotten(&core.memory, &core.types, shadow, &mut self.moved, false);
-                (shadow.home, shadow.words) = (0, 0);
-            }
-            next = shadow.next;
-        }
+        self.forget_those(core, index, |other| other == home, false);
     }
 
-    /// Forgets every private copy that a lock protects but the one at `home`.
+    /// Forgets every private copy that a lock protects but the one at `home`: they have moved.
     pub fn forget_others(&mut self, core: &Core, index: usize, home: u64) {
+        self.forget_those(core, index, |other| other != home, true);
+    }
+
+    fn forget_those(&mut self, core: &Core, index: usize, is_one: impl Fn(u64) -> bool, is_moved: bool) {
         let mut next = self.held[index].first;
         while next != NONE {
             let shadow = &mut self.shadows[next as usize];
-            if shadow.home != home && shadow.words > 0 {
-                balances::forgotten(&core.memory, &core.types, shadow, &mut self.moved, true);
+            if is_one(shadow.home) && shadow.words > 0 {
+                balances::forgotten(core, shadow, &mut self.moved, is_moved);
                 (shadow.home, shadow.words) = (0, 0);
             }
             next = shadow.next;

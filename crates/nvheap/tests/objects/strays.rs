@@ -2,7 +2,9 @@
 
 mod forgotten;
 
-use nvlab_nvheap::{Brand, Error, Heap, Options, PBox, PHashMap, PVec, Persist, Result, Strong, Weak};
+use nvlab_nvheap::{
+    Brand, Error, Handle, Heap, Options, PBox, PHashMap, PVec, Persist, Result, Strong, Weak,
+};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -85,6 +87,18 @@ fn keep(heap: &Heap<Loose>) {
     assert!(matches!(aborted, Err(Error::Aborted(_))));
 }
 
+/// 2000 more objects of the type lie wherever there was room.
+fn fill(heap: &Heap<Loose>, root: &Handle<Root, Loose>) {
+    heap.transaction(|tx| {
+        for _ in 0..2000 {
+            let new = Strong::new(tx, node(7))?;
+            root.write(tx)?.nodes.push(tx, Some(new))?;
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn a_pointer_of_an_aborted_transaction_is_not_stored() {
     let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
@@ -114,14 +128,7 @@ fn it_reaches_no_object_that_has_its_place_now() {
     for round in 0..3 {
         keep(&heap);
         // Objects of the type lie wherever the block was.
-        heap.transaction(|tx| {
-            for _ in 0..2000 {
-                let new = Strong::new(tx, node(7))?;
-                root.write(tx)?.nodes.push(tx, Some(new))?;
-            }
-            Ok(())
-        })
-        .unwrap();
+        fill(&heap, &root);
         let result = heap.transaction(|tx| {
             let kept = BOX.take().unwrap();
             match round {
@@ -190,14 +197,7 @@ fn a_pointer_of_another_heap_of_the_brand_is_refused() {
     drop(heap);
     let mut heap = Heap::<Loose>::open(&path, Options::default()).unwrap();
     let root = heap.root().unwrap();
-    heap.transaction(|tx| {
-        for _ in 0..2000 {
-            let new = Strong::new(tx, node(7))?;
-            root.write(tx)?.nodes.push(tx, Some(new))?;
-        }
-        Ok(())
-    })
-    .unwrap();
+    fill(&heap, &root);
     let read =
         heap.transaction(|tx| BOX.with_borrow(|kept| kept.as_ref().unwrap().read(tx).map(|node| node.value)));
     assert!(is_stray(&read), "{read:?}");
