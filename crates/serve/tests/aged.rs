@@ -53,7 +53,7 @@ fn amplification(drive: &Drive, writes: u64) -> f64 {
         drive.write(session, offset, &[rng.bits() as u8 | 1; 4096], false).unwrap();
     }
     let after = drive.counts().device;
-    (after.programmed_units - before.programmed_units) as f64 / (after.host_units - before.host_units) as f64
+    after.since(&before).programmed_units() as f64 / after.since(&before).host_units as f64
 }
 
 /// Whether a part of the device reads as zeros, and whether it is allocated.

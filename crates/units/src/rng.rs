@@ -26,6 +26,13 @@ impl Rng {
         Rng::new(seed ^ hash)
     }
 
+    /// A generator of numbers that this one comes to only after 2^128 others.
+    pub fn apart(&self) -> Rng {
+        let mut other = self.clone();
+        other.0.jump();
+        other
+    }
+
     /// 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {

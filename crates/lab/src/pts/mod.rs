@@ -434,7 +434,8 @@ impl Saturating<'_, '_> {
                 written_bytes: written,
                 iops: measured.completed as f64 / measured.span.seconds().max(1e-12),
                 latency_mean_us: crate::run::meter::latency(&measured.latency).mean_ns / 1e3,
-                write_amplification: (after.programmed_units - before.programmed_units) as f64 / units as f64,
+                write_amplification: (after.programmed_units() - before.programmed_units()) as f64
+                    / units as f64,
             });
         }
         Ok(points)

@@ -5,7 +5,7 @@
 //! transaction's latency counts from its arrival.
 
 use super::arrivals::still_arriving;
-use super::device::{ArrayInsides, Causes, Counters, FlashInsides, Insides};
+use super::device::{ArrayInsides, Busy, Causes, Counters, FlashInsides, Insides};
 use super::drive::{DriveError, Progress, within_time};
 use super::meter::Meter;
 use super::{OnProgress, RunError, RunPlan, checked, failed, share_done, summary};
@@ -139,7 +139,8 @@ fn drive(
 fn counters(host: &Host) -> Counters {
     let Some(flash) = host.device.flash() else { return Counters::default() };
     let stats = flash.array().stats();
-    Counters { host_units: stats.programs, programmed_units: stats.programs, erases: stats.erases }
+    let causes = Causes { host: stats.programs, ..Causes::default() };
+    Counters { host_units: stats.programs, causes, erases: stats.erases, busy: Busy::of(&stats) }
 }
 
 fn insides(array: Option<&Array>, statistics: Statistics) -> Insides<'_> {

@@ -207,7 +207,7 @@ impl HeldDevice {
             now_s: log.now.since(opened).seconds(),
             requests: log.requests,
             host_bytes: counters.host_units * unit,
-            programmed_bytes: counters.programmed_units * unit,
+            programmed_bytes: counters.programmed_units() * unit,
             erases: counters.erases,
         })
     }

@@ -76,9 +76,7 @@ struct Stretch {
     from: Time,
     to: Time,
     ops: [Kept; TRANSACTION + 1],
-    host_units: u64,
-    programmed_units: u64,
-    erases: u64,
+    counted: Counters,
 }
 
 impl Stretch {
@@ -97,9 +95,7 @@ impl Stretch {
             both.add(theirs);
             *mine = both.take();
         }
-        self.host_units += next.host_units;
-        self.programmed_units += next.programmed_units;
-        self.erases += next.erases;
+        self.counted += next.counted;
     }
 
     fn window(&self, origin: Time) -> Window {
@@ -120,11 +116,11 @@ impl Stretch {
             read_p99_ns: quantile(&read, 0.99),
             write_p50_ns: quantile(&write, 0.5),
             write_p99_ns: quantile(&write, 0.99),
-            write_amplification: match self.host_units {
+            write_amplification: match self.counted.host_units {
                 0 => 0.0,
-                host => self.programmed_units as f64 / host as f64,
+                host => self.counted.programmed_units() as f64 / host as f64,
             },
-            erases: self.erases,
+            erases: self.counted.erases,
         }
     }
 }
@@ -282,9 +278,7 @@ impl Meter {
             from: self.current_from,
             to: now,
             ops,
-            host_units: counters.host_units - self.before.host_units,
-            programmed_units: counters.programmed_units - self.before.programmed_units,
-            erases: counters.erases - self.before.erases,
+            counted: counters.since(&self.before),
         });
         self.before = counters;
         self.current_from = now;

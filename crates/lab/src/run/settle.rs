@@ -229,9 +229,8 @@ fn window(
     let Insides { causes, absorbed_units, .. } = device.insides(Span::ZERO);
     let parts = by_cause(&causes.since(&causes_before), absorbed_units - absorbed_before);
     settling.report.last_window = Some(parts);
-    let after = device.counters();
-    let programmed = (after.programmed_units - before.programmed_units) as f64;
-    Ok(Some(programmed / (after.host_units - before.host_units).max(1) as f64))
+    let counted = device.counters().since(&before);
+    Ok(Some(counted.programmed_units() as f64 / counted.host_units.max(1) as f64))
 }
 
 /// Lets the device be kept between two windows.

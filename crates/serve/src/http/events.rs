@@ -99,7 +99,7 @@ fn of(name: &str, view: &View, before: Option<(Duration, &View)>) -> Value {
         })
     };
     let ratio = |over: u64, under: u64| (under > 0).then(|| over as f64 / under as f64);
-    let (host, programmed) = (view.counters.host_units, view.counters.programmed_units);
+    let (host, programmed) = (view.counters.host_units, view.counters.programmed_units());
     let since = |new: u64, old: u64| new.saturating_sub(old);
     let (inside, was) = (&view.inside, &old.inside);
     // A memory used in place and a disk never make room.
@@ -120,7 +120,7 @@ fn of(name: &str, view: &View, before: Option<(Duration, &View)>) -> Value {
         "queue_growth": view.queue_growth, "rate": view.rate, "speed": view.speed,
         "read": op(Op::Read as usize), "write": op(Op::Write as usize),
         "transaction": (view.totals[TRANSACTION].count() > 0).then(|| op(TRANSACTION)),
-        "wa": ratio(since(programmed, old.counters.programmed_units), since(host, old.counters.host_units)),
+        "wa": ratio(since(programmed, old.counters.programmed_units()), since(host, old.counters.host_units)),
         "wa_all": ratio(programmed, host),
         // The share of a cleaned block that had to be moved first.
         "clean_live": ratio(live, cleaned * inside.units_per_block() as u64),
@@ -238,7 +238,7 @@ mod tests {
         let mut view = View::default();
         view.totals[Op::Write as usize].bytes = 4000;
         (0..8).for_each(|_| view.totals[Op::Write as usize].latency.add(Span::ZERO));
-        (view.counters.host_units, view.counters.programmed_units) = (2, 3);
+        (view.counters.host_units, view.counters.causes.host) = (2, 3);
         let event = of("x", &view, Some((Duration::from_secs(2), &before)));
         assert_eq!((&event["write"]["bytes_per_s"], &event["write"]["per_s"]), (&json!(2000.0), &json!(4.0)));
         assert_eq!(

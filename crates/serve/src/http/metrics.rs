@@ -49,7 +49,7 @@ pub fn metrics(drives: &[Arc<Drive>]) -> String {
     };
     let host = one(&|counts| counts.device.host_units.to_string());
     family("host_units_total", "counter", "Mapping units the host wrote.", host);
-    let programmed = one(&|counts| counts.device.programmed_units.to_string());
+    let programmed = one(&|counts| counts.device.programmed_units().to_string());
     family("programmed_units_total", "counter", "Mapping units programmed for whatever cause.", programmed);
     let erases = one(&|counts| counts.device.erases.to_string());
     family("erases_total", "counter", "Blocks erased.", erases);

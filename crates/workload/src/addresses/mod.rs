@@ -22,6 +22,7 @@ pub(crate) use zones::hot;
 pub use zones::{Zone, Zones};
 
 use crate::Op;
+use nvlab_units::Rng;
 
 /// A distribution of addresses over the slots `0..slots`.
 pub trait Addresses {
@@ -33,7 +34,7 @@ pub trait Addresses {
         false
     }
 
-    /// A copy of it that draws ranks; `None` if a slot depends on those before it.
+    /// A copy of it that draws other ranks than this one will; `None` if a slot depends on those before it.
     fn ranks(&self) -> Option<Box<dyn Ranks>> {
         None
     }
@@ -44,6 +45,9 @@ pub trait Addresses {
 pub trait Ranks: std::fmt::Debug {
     /// Draws a rank.
     fn rank(&mut self) -> u64;
+
+    /// What it draws with.
+    fn rng(&mut self) -> &mut Rng;
 
     /// The slot of a rank: a permutation.
     fn slot_of(&self, rank: u64) -> u64;
@@ -67,6 +71,8 @@ impl<R: Ranks + Clone + 'static> Addresses for R {
     }
 
     fn ranks(&self) -> Option<Box<dyn Ranks>> {
-        Some(Box::new(self.clone()))
+        let mut other = self.clone();
+        *other.rng() = other.rng().apart();
+        Some(Box::new(other))
     }
 }

@@ -31,6 +31,10 @@ impl Ranks for Normal {
         }
     }
 
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
     fn slot_of(&self, rank: u64) -> u64 {
         rank
     }

@@ -33,6 +33,10 @@ impl Ranks for SelfSimilar {
         rank.min(self.slots - 1)
     }
 
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
     #[inline]
     fn slot_of(&self, rank: u64) -> u64 {
         self.scatter.map_or(rank, |scatter| scatter.place(rank))

@@ -23,6 +23,11 @@ impl Ranks for Uniform {
     fn rank(&mut self) -> u64 {
         self.rng.below(self.slots)
     }
+
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
     fn slot_of(&self, rank: u64) -> u64 {
         rank
     }

@@ -27,6 +27,10 @@ impl Ranks for ZipfAddresses {
         self.zipf.sample(&mut self.rng)
     }
 
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
     #[inline]
     fn slot_of(&self, rank: u64) -> u64 {
         self.scatter.map_or(rank, |scatter| scatter.place(rank))

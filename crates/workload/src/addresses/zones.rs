@@ -86,6 +86,10 @@ impl Ranks for Zones {
         part.start + self.rng.below(part.slots)
     }
 
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
     #[inline]
     fn slot_of(&self, rank: u64) -> u64 {
         self.scatter.map_or(rank, |scatter| scatter.place(rank))

@@ -98,7 +98,8 @@ pub enum Often {
     },
 }
 
-/// Writes whose addresses are drawn anew each time.
+/// Writes whose addresses are drawn anew each time: as those of a workload are, but others. A device that was written to by the same
+/// writes before would see them a second time in the same order.
 #[derive(Debug)]
 pub struct Draws {
     /// Where they go: from the first byte on, slot by slot.

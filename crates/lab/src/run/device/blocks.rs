@@ -1,7 +1,7 @@
 //! A block map, with or without a log, over NAND: one array, or one for the data and one for the log.
 
 use super::backing::{Backing, BuildError, nand};
-use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Maps, Observed, RegionMap};
+use super::{ArrayInsides, Busy, Causes, Counters, FlashInsides, Insides, Maps, Observed, RegionMap};
 use crate::design::{BlockMapped, Design};
 use nvlab_controller::block_map::{BlockMapMedia, BlockMapStats, Cause};
 use nvlab_controller::{BlockMap, Controller};
@@ -43,7 +43,11 @@ impl<S: Store> Observed for BlockMap<S> {
     fn counters(&self) -> Counters {
         let causes = causes(self.stats());
         let erases = self.stats().data.total().erases + self.stats().log.total().erases;
-        Counters { host_units: causes.host, programmed_units: causes.total(), erases }
+        let mut busy = Busy::of(&self.data().stats());
+        if let Some(log) = self.log() {
+            busy += Busy::of(&log.stats());
+        }
+        Counters { host_units: causes.host, causes, erases, busy }
     }
     fn reset_stats(&mut self) {
         BlockMap::reset_stats(self);

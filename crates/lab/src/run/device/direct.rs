@@ -61,8 +61,7 @@ fn causes(stats: &ScmStats, moved: u64) -> Causes {
 }
 
 fn counters(stats: &ScmStats, moved: u64) -> Counters {
-    let programmed_units = causes(stats, moved).total();
-    Counters { host_units: stats.written_units, programmed_units, erases: 0 }
+    Counters { host_units: stats.written_units, causes: causes(stats, moved), ..Counters::default() }
 }
 
 /// What wear levelling has written since the statistics were reset, in units: all that neither the host nor a trim has.

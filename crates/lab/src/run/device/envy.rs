@@ -1,7 +1,9 @@
 //! eNVy: as the memory it is, as a RAM disk, and as pages for preconditioning.
 
 use super::backing::{Backing, BuildError};
-use super::{ArrayInsides, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, memory};
+use super::{
+    ArrayInsides, Busy, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, memory,
+};
 use crate::design::{self, Design};
 use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
@@ -68,7 +70,8 @@ fn flash<S: Store>(envy: &Envy<S>) -> ArrayInsides<'_> {
 impl<S: Store> Observed for Envy<S> {
     fn counters(&self) -> Counters {
         let causes = causes(self.stats());
-        Counters { host_units: causes.host, programmed_units: causes.total(), erases: self.stats().erases }
+        let busy = Busy::of(&self.nor().stats());
+        Counters { host_units: causes.host, causes, erases: self.stats().erases, busy }
     }
     fn reset_stats(&mut self) {
         Envy::reset_stats(self);

@@ -2,7 +2,7 @@
 
 use super::backing::{Backing, BuildError, nand};
 use super::pram::Pram;
-use super::{ArrayInsides, Causes, Counters, FlashInsides, Insides, Maps, Observed, RegionMap};
+use super::{ArrayInsides, Busy, Causes, Counters, FlashInsides, Insides, Maps, Observed, RegionMap};
 use crate::design::{Design, PramMapped};
 use nvlab_controller::hftl::{Hftl, HftlMedia, HftlStats};
 use nvlab_controller::{BesidePram, Controller};
@@ -42,12 +42,8 @@ fn causes(stats: &HftlStats) -> Causes {
 
 impl<S: Store> Observed for Hftl<S, Pram<S>> {
     fn counters(&self) -> Counters {
-        let causes = causes(&self.stats());
-        Counters {
-            host_units: causes.host,
-            programmed_units: causes.total(),
-            erases: self.nand().stats().erases,
-        }
+        let (causes, flash) = (causes(&self.stats()), self.nand().stats());
+        Counters { host_units: causes.host, causes, erases: flash.erases, busy: Busy::of(&flash) }
     }
     fn reset_stats(&mut self) {
         Hftl::reset_stats(self);

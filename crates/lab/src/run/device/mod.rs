@@ -46,16 +46,88 @@ use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
 use nvlab_units::{Geometry, Span, Time, Total};
 use std::any::Any;
+use std::ops::AddAssign;
 
 /// Counts a meter follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Units the host wrote; of a memory, pages that left its write buffer.
     pub host_units: u64,
-    /// Units programmed, whatever the cause.
-    pub programmed_units: u64,
+    /// Units programmed.
+    pub causes: Causes,
     /// Blocks erased.
     pub erases: u64,
+    /// Time that its flash was busy.
+    pub busy: Busy,
+}
+
+impl Counters {
+    /// Units programmed, whatever the cause.
+    pub fn programmed_units(&self) -> u64 {
+        self.causes.total()
+    }
+
+    /// What was counted since it was so much.
+    pub fn since(&self, before: &Counters) -> Counters {
+        Counters {
+            host_units: self.host_units - before.host_units,
+            causes: self.causes.since(&before.causes),
+            erases: self.erases - before.erases,
+            busy: self.busy.since(&before.busy),
+        }
+    }
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.host_units += other.host_units;
+        self.causes += other.causes;
+        self.erases += other.erases;
+        self.busy += other.busy;
+    }
+}
+
+/// Time that flash was busy, added up over its dies or channels, in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Dies that read.
+    pub read: u128,
+    /// Dies that program.
+    pub program: u128,
+    /// Dies that erase.
+    pub erase: u128,
+    /// Channels that transfer.
+    pub channel: u128,
+}
+
+impl Busy {
+    /// Of one array.
+    pub fn of(stats: &FlashStats) -> Busy {
+        Busy {
+            read: stats.read_busy.ps(),
+            program: stats.program_time.ps(),
+            erase: stats.erase_time.ps(),
+            channel: stats.transfer_time.ps(),
+        }
+    }
+
+    fn since(&self, before: &Busy) -> Busy {
+        Busy {
+            read: self.read - before.read,
+            program: self.program - before.program,
+            erase: self.erase - before.erase,
+            channel: self.channel - before.channel,
+        }
+    }
+}
+
+impl AddAssign for Busy {
+    fn add_assign(&mut self, other: Busy) {
+        self.read += other.read;
+        self.program += other.program;
+        self.erase += other.erase;
+        self.channel += other.channel;
+    }
 }
 
 /// Units programmed, by cause.
@@ -104,6 +176,21 @@ impl Causes {
     pub fn total(&self) -> u64 {
         let moved = self.clean + self.merge + self.fold + self.transfer;
         self.host + moved + self.wear + self.retire + self.map + self.trim + self.padding
+    }
+}
+
+impl AddAssign for Causes {
+    fn add_assign(&mut self, other: Causes) {
+        self.host += other.host;
+        self.clean += other.clean;
+        self.merge += other.merge;
+        self.fold += other.fold;
+        self.transfer += other.transfer;
+        self.wear += other.wear;
+        self.retire += other.retire;
+        self.map += other.map;
+        self.trim += other.trim;
+        self.padding += other.padding;
     }
 }
 

@@ -1,7 +1,9 @@
 //! A page map over NAND, behind a link.
 
 use super::backing::{Backing, nand};
-use super::{ArrayInsides, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, Twin};
+use super::{
+    ArrayInsides, Busy, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, Twin,
+};
 use crate::design::{Design, PageMapped};
 use crate::result::{CacheResult, MapResult};
 use nvlab_access::{Attached, HostPath};
@@ -64,11 +66,12 @@ fn causes(stats: &PageMapStats) -> Causes {
 
 impl<S: Store> Observed for PageMap<S> {
     fn counters(&self) -> Counters {
-        let causes = causes(self.stats());
+        let (stats, flash) = (self.stats(), self.nand().stats());
         Counters {
-            host_units: self.stats().host_write_units,
-            programmed_units: causes.total(),
-            erases: self.nand().stats().erases,
+            host_units: stats.host_write_units,
+            causes: causes(stats),
+            erases: flash.erases,
+            busy: Busy::of(&flash),
         }
     }
     fn reset_stats(&mut self) {

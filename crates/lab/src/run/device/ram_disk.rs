@@ -27,8 +27,8 @@ pub(super) fn build<B: Backing>(
 
 impl<S: Store> Observed for BareRam<S> {
     fn counters(&self) -> Counters {
-        let host_units = self.stats().written_units;
-        Counters { host_units, programmed_units: host_units, erases: 0 }
+        let host = self.stats().written_units;
+        Counters { host_units: host, causes: Causes { host, ..Causes::default() }, ..Counters::default() }
     }
     fn reset_stats(&mut self) {
         BareRam::reset_stats(self);

@@ -11,6 +11,7 @@
 
 use super::{OpTotals, Stretch, TRANSACTION, Totals};
 use crate::result::Precision;
+use crate::run::device::{Busy, Counters};
 use nvlab_units::Time;
 use nvlab_workload::Op;
 
@@ -32,6 +33,8 @@ pub enum Figure {
     Waf,
     /// Units programmed per second, and the time until the flash is worn out.
     Wear,
+    /// A part of [`Figure::Waf`], or a share of the time in which flash is busy: its place in `PARTS`.
+    Part(usize),
     /// Of one kind of request ([`TRANSACTION`]: of transactions).
     Of(usize, OfOp),
 }
@@ -49,6 +52,27 @@ pub enum OfOp {
     Percentile(&'static str),
 }
 
+/// The metric of a part, and what it counts; over units written if true, else over time.
+type Part = (&'static str, fn(&Counters) -> f64, bool);
+#[rustfmt::skip]
+const PARTS: [Part; 15] = [
+    ("waf.host", |counted| counted.causes.host as f64, true),
+    ("waf.clean", |counted| counted.causes.clean as f64, true),
+    ("waf.merge", |counted| counted.causes.merge as f64, true),
+    ("waf.fold", |counted| counted.causes.fold as f64, true),
+    ("waf.transfer", |counted| counted.causes.transfer as f64, true),
+    ("waf.wear", |counted| counted.causes.wear as f64, true),
+    ("waf.retire", |counted| counted.causes.retire as f64, true),
+    ("waf.map", |counted| counted.causes.map as f64, true),
+    ("waf.trim", |counted| counted.causes.trim as f64, true),
+    ("waf.padding", |counted| counted.causes.padding as f64, true),
+    ("busy.flash", |counted| { let Busy { read, program, erase, .. } = counted.busy; (read + program + erase) as f64 }, false),
+    ("busy.read", |counted| counted.busy.read as f64, false),
+    ("busy.program", |counted| counted.busy.program as f64, false),
+    ("busy.erase", |counted| counted.busy.erase as f64, false),
+    ("busy.channel", |counted| counted.busy.channel as f64, false),
+];
+
 const KINDS: [&str; TRANSACTION + 1] = ["read", "write", "trim", "flush", "transaction"];
 const OF_OP: [OfOp; 8] = [
     OfOp::Iops,
@@ -65,7 +89,8 @@ impl Figure {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Figure> {
         let each = (0..KINDS.len()).flat_map(|kind| OF_OP.map(|of| Figure::Of(kind, of)));
-        [Figure::Iops, Figure::Throughput, Figure::Waf, Figure::Wear].into_iter().chain(each)
+        let parts = (0..PARTS.len()).map(Figure::Part);
+        [Figure::Iops, Figure::Throughput, Figure::Waf, Figure::Wear].into_iter().chain(parts).chain(each)
     }
 
     /// The names of the metrics that are as exact, the one to call it by first.
@@ -75,6 +100,7 @@ impl Figure {
             Figure::Throughput => &["throughput"],
             Figure::Waf => &["waf", "lifetime.bytes", "lifetime.dwpd", "data.endurance"],
             Figure::Wear => &["lifetime", "lifetime.days", "lifetime.worst", "data.lifetime"],
+            Figure::Part(part) => &[PARTS[part].0],
             Figure::Of(TRANSACTION, OfOp::Iops) => &["tps", "transaction.iops"],
             Figure::Of(kind, of) => {
                 let of = match of {
@@ -89,6 +115,15 @@ impl Figure {
         names.iter().map(|name| name.to_string()).collect()
     }
 
+    /// True if it counts what is programmed, which cleaning makes come in bursts.
+    fn is_of_wear(self) -> bool {
+        match self {
+            Figure::Waf | Figure::Wear => true,
+            Figure::Part(part) => PARTS[part].2,
+            _ => false,
+        }
+    }
+
     /// The figure with this metric; `None` if windows do not tell how exact it is.
     pub(crate) fn of_metric(name: &str) -> Option<Figure> {
         Figure::all().find(|figure| figure.metrics().iter().any(|metric| metric == name))
@@ -100,26 +135,17 @@ struct Batch {
     from: Time,
     to: Time,
     ops: Totals,
-    host_units: u64,
-    programmed_units: u64,
-    erases: u64,
+    counted: Counters,
 }
 
 impl Batch {
     fn of(stretches: &[Stretch]) -> Batch {
-        let sum = |of: fn(&Stretch) -> u64| stretches.iter().map(of).sum();
-        let mut ops: Totals = Default::default();
+        let (mut ops, mut counted) = (Totals::default(), Counters::default());
         for stretch in stretches {
+            counted += stretch.counted;
             ops.iter_mut().zip(&stretch.ops).for_each(|(total, part)| total.add(part));
         }
-        Batch {
-            from: stretches[0].from,
-            to: stretches[stretches.len() - 1].to,
-            ops,
-            host_units: sum(|stretch| stretch.host_units),
-            programmed_units: sum(|stretch| stretch.programmed_units),
-            erases: sum(|stretch| stretch.erases),
-        }
+        Batch { from: stretches[0].from, to: stretches[stretches.len() - 1].to, ops, counted }
     }
 
     fn seconds(&self) -> f64 {
@@ -135,8 +161,13 @@ impl Batch {
                 let [read, write] = [Op::Read, Op::Write].map(|op| self.ops[op as usize].bytes);
                 ((read + write) as f64, self.seconds())
             }
-            Figure::Waf => (self.programmed_units as f64, self.host_units as f64),
-            Figure::Wear => (self.programmed_units as f64, self.seconds()),
+            Figure::Waf => (self.counted.programmed_units() as f64, self.counted.host_units as f64),
+            Figure::Wear => (self.counted.programmed_units() as f64, self.seconds()),
+            Figure::Part(part) => {
+                let (_, count, is_of_units) = PARTS[part];
+                let over = if is_of_units { self.counted.host_units as f64 } else { self.seconds() };
+                (count(&self.counted), over)
+            }
             Figure::Of(kind, of) => {
                 let op = &self.ops[kind];
                 let count = op.count() as f64;
@@ -174,8 +205,9 @@ impl Batches {
     /// Half the 95 % interval of a figure over its value; `None` if that cannot be said yet.
     pub fn within(&self, figure: Figure) -> Option<f64> {
         let one = |(batches, t): &(Vec<Batch>, f64)| {
-            let wears = matches!(figure, Figure::Waf | Figure::Wear);
-            if wears && batches.iter().map(|batch| batch.erases).sum::<u64>() < ERASES_MIN {
+            if figure.is_of_wear()
+                && batches.iter().map(|batch| batch.counted.erases).sum::<u64>() < ERASES_MIN
+            {
                 return None;
             }
             let terms: Option<Vec<(f64, f64)>> = batches.iter().map(|batch| batch.terms(figure)).collect();
@@ -204,10 +236,12 @@ fn relative(terms: &[(f64, f64)], t: f64) -> Option<f64> {
 pub(super) fn precision(stretches: &[Stretch]) -> Vec<Precision> {
     let batches = Batches::of(stretches);
     let has = |kind: usize| stretches.iter().any(|stretch| stretch.ops[kind].latency.count() > 0);
-    let erases: u64 = stretches.iter().map(|stretch| stretch.erases).sum();
+    let mut counted = Counters::default();
+    stretches.iter().for_each(|stretch| counted += stretch.counted);
     let meant = |figure: &Figure| match figure {
         // Without an erase nothing of it is by chance.
-        Figure::Waf | Figure::Wear => erases > 0,
+        Figure::Waf | Figure::Wear => counted.erases > 0,
+        Figure::Part(part) => PARTS[*part].1(&counted) > 0.0 && (counted.erases > 0 || !figure.is_of_wear()),
         Figure::Of(kind, OfOp::Bandwidth) => *kind < Op::Trim as usize && has(*kind),
         Figure::Of(kind, _) => has(*kind),
         Figure::Iops => (0..TRANSACTION).any(has),

@@ -1,5 +1,6 @@
 //! A 95 % interval contains the truth in about 95 % of all cases: of one run by its parts, and of three runs.
 
+use super::super::device::Counters;
 use super::*;
 use crate::report::sample;
 use crate::report::stats::Estimate;
@@ -38,6 +39,12 @@ fn a_run_ends_when_its_figure_is_known() {
     assert_eq!(exact.precision_of("price"), None);
 }
 
+/// Write amplification between two counts.
+fn waf(before: &Counters, after: &Counters) -> f64 {
+    let counted = after.since(before);
+    counted.programmed_units() as f64 / counted.host_units as f64
+}
+
 /// Four dies that clean nearly at the same time: a run holds about 12 bursts of 4 blocks.
 #[test]
 fn intervals_contain_the_truth() {
@@ -63,13 +70,11 @@ fn intervals_contain_the_truth() {
         let mut meter = Meter::new(now, before, Some(RUN));
         last = serve(&mut now, RUN, Some(&mut meter));
         let mut run = sample::run("bench-4g", 1);
-        let written = (last.host_units - before.host_units) as f64;
-        run.write_amplification.total = (last.programmed_units - before.programmed_units) as f64 / written;
+        run.write_amplification.total = waf(&before, &last);
         run.precision = meter.precision();
         runs.push(run);
     }
-    let truth =
-        (last.programmed_units - first.programmed_units) as f64 / (last.host_units - first.host_units) as f64;
+    let truth = waf(&first, &last);
     let waf = crate::report::metric::find("waf").unwrap();
     let alone: Vec<Estimate> =
         runs.iter().map(|run| Estimate::of_runs(&waf, std::slice::from_ref(run)).unwrap()).collect();
@@ -115,7 +120,7 @@ fn intervals_contain_the_truth_whatever_the_preparation() {
             [0, 1].map(|odd| scope.spawn(half(odd)));
         halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
     });
-    for name in ["waf", "iops"] {
+    for name in ["waf", "iops", "waf.clean", "busy.flash", "busy.program", "busy.channel"] {
         let metric = crate::report::metric::find(name).unwrap();
         let of = |runs: &[RunResult]| Estimate::of_runs(&metric, runs).unwrap();
         let truth = of(&runs).mean;

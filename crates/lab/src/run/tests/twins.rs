@@ -52,7 +52,7 @@ fn steady(design: &Design, workload: &str, seed: u64, by_twin: bool) -> (Precond
     let limit = Limit { written_bytes: design.capacity_bytes() / 2, ..Limit::NONE };
     settle::unmeasured(&mut *device, &mut *open(seed + 2), origin, &limit, &mut |_| true).unwrap();
     let counters = device.counters();
-    (report, counters.programmed_units as f64 / counters.host_units as f64)
+    (report, counters.programmed_units() as f64 / counters.host_units as f64)
 }
 
 #[test]

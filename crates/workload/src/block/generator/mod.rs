@@ -307,7 +307,7 @@ impl<A: Addresses> BlockWorkload for Generator<A> {
         let sizes = match self.sizes.only() == Some(bytes) {
             true => None,
             // Of scattered slots, those after a popular one are not.
-            false if ranks.is_in_order() => Some(self.sizes.clone()),
+            false if ranks.is_in_order() => Some(self.sizes.apart()),
             false => return None,
         };
         let often = match self.arrivals.pace() {

@@ -66,6 +66,11 @@ impl SizeSource {
         SizeSource { rng: Rng::stream(seed, "sizes"), parts }
     }
 
+    /// The same sizes, drawn in another order.
+    pub(super) fn apart(&self) -> SizeSource {
+        SizeSource { rng: self.rng.apart(), parts: self.parts.clone() }
+    }
+
     /// The size, if there is only one.
     pub(super) fn only(&self) -> Option<u32> {
         let (first, rest) = self.parts.split_first()?;

@@ -340,3 +340,22 @@ fn what_does_not_fit_is_explained() {
         assert_eq!(error.to_string(), expected, "{text}");
     }
 }
+
+/// A device prepared by drawn writes must not be asked for the same ones again: data that was written together would die together.
+#[test]
+fn what_is_drawn_is_not_what_will_be_asked() {
+    const COUNT: usize = 1000;
+    for text in
+        ["uniform rw=randwrite", "zipf rw=randwrite", "hotcold rw=randwrite", "selfsimilar rw=randwrite"]
+    {
+        let workload = open(text, 1 << 30);
+        let asked = take(text, 1 << 30, COUNT);
+        let mut draws = workload.draws().unwrap().remove(0);
+        let mut draw = || {
+            let (rank, bytes) = draws.draw();
+            draws.start + draws.ranks.slot_of(rank) * bytes as u64
+        };
+        let alike = asked.iter().filter(|request| request.offset == draw()).count();
+        assert!(alike < COUNT / 10, "{text}: {alike} of {COUNT} are the same");
+    }
+}
