@@ -9,7 +9,7 @@ use crate::sys::usage;
 use crate::{Drive, DriveOptions, ServeError, TimeMode};
 use nvlab_lab::design::Design;
 use nvlab_os::Mapping;
-use nvlab_units::Rng;
+use nvlab_units::{Rng, Span};
 use nvlab_workload::Op;
 use std::io;
 use std::path::Path;
@@ -84,7 +84,8 @@ impl Bench<'_> {
         buffer.as_mut_slice().fill_with(|| rng.bits() as u8);
         let mut client = Client::connect(self.socket, buffer)?;
         let (mut done, mut offsets) = (0, Vec::with_capacity(together));
-        let (modelled, begun) = (self.drive.counts().now, Instant::now());
+        let before = self.busy(op);
+        let begun = Instant::now();
         while done < self.size.requests && begun.elapsed() < self.size.each {
             for _ in 0..BETWEEN_LOOKS.div_ceil(together) {
                 offsets.clear();
@@ -94,8 +95,14 @@ impl Bench<'_> {
             }
         }
         let took = begun.elapsed();
-        let modelled = self.drive.counts().now.since(modelled);
+        let modelled = self.busy(op).saturating_sub(before);
         Ok(Kind { served: done as f64 / took.as_secs_f64(), modelled: done as f64 / modelled.seconds() })
+    }
+
+    /// How long the modelled device took for all requests of a kind so far.
+    fn busy(&self, op: Op) -> Span {
+        let latency = &self.drive.counts().totals[op as usize].latency;
+        latency.mean() * latency.count()
     }
 
     fn run(&self) -> io::Result<(Kind, Kind, Kind, Kind)> {
