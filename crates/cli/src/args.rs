@@ -539,6 +539,9 @@ pub struct Bench {
     /// A small size: shows that it works, not how fast it is
     #[arg(long)]
     pub smoke: bool,
+    /// Measure them served: over NBD, answered at once, in memory [default: every built-in design]
+    #[arg(long, conflicts_with_all = ["requests", "depth", "only"])]
+    pub served: bool,
     /// Requests of each kind
     #[arg(long, default_value = "20M", value_name = "N", value_parser = count)]
     pub requests: u64,

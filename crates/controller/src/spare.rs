@@ -104,8 +104,8 @@ impl Spare {
         spare.map(|spare| Spare { damaged: true, ..spare })
     }
 
-    /// Decodes a spare area that was encoded here and is not yet programmed.
-    pub fn of_staged(bytes: &[u8]) -> Spare {
+    /// Decodes a spare area that was encoded here and is not yet programmed, or that was decoded before.
+    pub fn of_known(bytes: &[u8]) -> Spare {
         let spare = bytes.try_into().ok().and_then(Spare::parse);
         spare.expect("a spare area that was encoded here")
     }

@@ -64,6 +64,35 @@ pub trait InPlace {
     fn prefetch(&self, _offset: u64) {}
 }
 
+/// Where an access goes, and where the store keeps what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Address of the first cell.
+    pub cells: u64,
+    /// Offset of the first byte in the store.
+    pub kept: u64,
+}
+
+/// A memory whose store may keep bytes in another order than its cells: wear levelling moves lines from cell to cell, and what
+/// they hold stays where it is in the store, beside its neighbours. Time, wear and what a power cut tears follow the cells.
+///
+/// The caller keeps three rules, so that a cut leaves what it would leave in the cells:
+/// 1. Bytes in a row in the cells are in a row in the store, within one line. Both addresses have the same place in the line.
+/// 2. A line in the store is written through other cells only at times when every write to it through the cells before is done.
+/// 3. Where lines are is durable before any write to a line in its new cells begins.
+pub trait Placed: InPlace {
+    /// Reads, as [`InPlace::read`].
+    fn read_at(&mut self, at: Time, place: Place, bytes: u64, into: &mut [u8])
+    -> Result<Served, MediumError>;
+    /// Writes, as [`InPlace::write`].
+    fn write_at(&mut self, at: Time, place: Place, bytes: u64, data: &[u8]) -> Result<Served, MediumError>;
+    /// Writes `new` over `old`, as [`InPlace::update`].
+    fn update_at(&mut self, at: Time, place: Place, old: &[u8], new: &[u8]) -> Result<Served, MediumError>;
+    /// Reads cells and writes what they hold to others, which takes time and wears them; nothing moves in the store. What the
+    /// others held is not known: as many words differ as are assumed to without payload. Returns the write.
+    fn move_cells(&mut self, at: Time, from: u64, to: u64, bytes: u64) -> Result<Served, MediumError>;
+}
+
 /// A medium that can lose power.
 pub trait PowerCut {
     /// No cut will come before `upto`: undo records of operations finished by then may be dropped.

@@ -95,7 +95,9 @@ fn errno(fault: &DriveError) -> Errno {
         DriveError::Range => Errno::EINVAL,
         DriveError::NotFast => Errno::EOPNOTSUPP,
         DriveError::NoRoom(_) => Errno::ENOSPC,
-        DriveError::Device(_) | DriveError::PowerLost | DriveError::Lost(_) => Errno::EIO,
+        DriveError::Device(_) | DriveError::TimeIsOver | DriveError::PowerLost | DriveError::Lost(_) => {
+            Errno::EIO
+        }
     }
 }
 

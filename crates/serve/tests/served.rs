@@ -11,7 +11,8 @@ use nvlab_units::Rng;
 use std::path::Path;
 
 /// Small designs: page maps protected and checkpointed, volatile, without a buffer; a memory; a page map with a cache in
-/// SLC mode; every kind of block map; maps in PRAM; file-system metadata beside either in PRAM; a RAM disk.
+/// SLC mode; every kind of block map; maps in PRAM; file-system metadata beside either in PRAM; a RAM disk; memories whose
+/// lines are moved often.
 const DESIGNS: &[(&str, &[&str])] = &[
     (
         "ssd-tlc",
@@ -54,6 +55,7 @@ const DESIGNS: &[(&str, &[&str])] = &[
         ],
     ),
     ("nvramdisk", &["media.dram.size=16MiB"]),
+    ("moneta", &["media.pcm.level.interval=3"]),
 ];
 /// Only the first of the device is used, so that it is overwritten often.
 const BYTES: usize = 6 << 20;

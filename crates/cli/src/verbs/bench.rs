@@ -1,6 +1,8 @@
 //! `nvlab bench` and `nvlab check-theory`: the simulator itself, measured and checked. Hidden: for those who
 //! work on it.
 
+mod served;
+
 use crate::args::Bench;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -43,14 +45,17 @@ const DESIGNS: [&str; 8] = [
 const SMOKE_REQUESTS: u64 = 100_000;
 
 pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
+    if cfg!(debug_assertions) && !args.smoke {
+        output.warn("a debug build: the rates mean nothing");
+    }
+    if args.served {
+        return served::bench(output, args);
+    }
     let mut designs: Vec<&str> = args.designs.iter().map(String::as_str).collect();
     if designs.is_empty() {
         designs = if args.smoke { DESIGNS[..1].to_vec() } else { DESIGNS.to_vec() };
     }
     let requests = if args.smoke { args.requests.min(SMOKE_REQUESTS) } else { args.requests };
-    if cfg!(debug_assertions) && !args.smoke {
-        output.warn("a debug build: the rates mean nothing");
-    }
     // Reads one by one show the cost of a request alone, reads at depth also that of keeping them in order.
     let measures = [(Op::Write, args.depth), (Op::Read, 1), (Op::Read, args.depth)];
     let wanted = |op: Op| args.only.as_deref().is_none_or(|only| only == op.name());

@@ -110,7 +110,7 @@ impl<S: Store> PageMap<S> {
     fn rewrite_in_buffer(&mut self, found: InBuffer, unit: u32, sequence: u64, data: &[u8]) {
         let bytes = self.geometry.unit_bytes as usize;
         let encoded = |old: &[u8]| {
-            let spare = Spare { sequence, damaged: false, ..Spare::of_staged(old) };
+            let spare = Spare { sequence, damaged: false, ..Spare::of_known(old) };
             assert_eq!(spare.kind, Kind::Data, "a unit of the host");
             spare.encode(data)
         };

@@ -261,6 +261,15 @@ impl PageMapConfig {
         Pieces::new(self.logical_units, open, every, buffer, geometry)
     }
 
+    /// Bytes of memory that a recovery takes beside the tables of the controller, over an array of `geometry`, in this program.
+    pub fn recovery_bytes(&self, geometry: &Geometry) -> u64 {
+        let geometry = self.allocation.geometry(geometry);
+        let pieces = self.pieces(&geometry);
+        // A piece as it was read and decoded, and where each of its units is.
+        let piece = 2 * pieces.pages as u64 * geometry.page_bytes();
+        piece + pieces.pages_of_all() * geometry.units_per_page as u64 * 4 + self.logical_units as u64 / 8
+    }
+
     /// Blocks one checkpoint takes.
     pub(super) fn blocks_of_checkpoint(&self, geometry: &Geometry) -> u64 {
         self.pieces(geometry).pages_of_all().div_ceil(geometry.pages_per_block as u64)

@@ -16,6 +16,11 @@ struct Parts {
     blocks: Vec<BlockId>,
 }
 
+/// The entries of a translation page, and what is behind them.
+fn entries_of(data: &[u8]) -> impl Iterator<Item = u32> {
+    data.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("4 bytes")))
+}
+
 impl<S: Store> PageMap<S> {
     /// Reads the blocks of directories, and adopts the newest whole one with the log that it names. Its translation pages
     /// are not read now: a controller reads them when they are needed.
@@ -83,24 +88,22 @@ impl<S: Store> PageMap<S> {
         blocks.dedup();
         blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
         self.demand_mut().turn.adopt(blocks.into_iter());
-        let mut map = Vec::with_capacity(self.l2p.len());
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         for (page, place) in (0..).zip(places) {
-            let entries = self.demand_mut().units(page).len();
+            let units = self.demand_mut().units(page);
             if place as u64 >= self.geometry.units() {
-                map.resize(map.len() + entries, NOTHING);
                 continue;
             }
             match spare::peek(self.array.nand(), self.array.place(Ppa(place)), &mut data) {
                 Ok(spare) if spare.kind == Kind::Map && spare.lpa == page && !spare.damaged => {}
                 _ => return Err(damaged("a translation page of the map", Ppa(place))),
             }
-            let entry = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
-            map.extend(data.chunks_exact(4).take(entries).map(entry));
+            let entries = &mut self.l2p[units.start as usize..units.end as usize];
+            entries.iter_mut().zip(entries_of(&data)).for_each(|(entry, unit)| *entry = unit);
             self.place_page(page, place);
         }
         self.adopt_log();
-        Ok(Checkpoint::new(Pieces::undivided(self.config.logical_units), vec![(moment, map)]))
+        Ok(Checkpoint::new(Pieces::undivided(self.config.logical_units), vec![moment]))
     }
 
     /// The blocks with translation pages of the directory are those of the log.
@@ -117,17 +120,27 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Notes the entries that differ from those of the directory.
-    pub(super) fn note_found(&mut self, checkpoint: Option<&Checkpoint>) {
-        if self.demand.is_none() {
-            return;
-        }
-        for lpa in 0..self.l2p.len() {
-            let known = checkpoint.map_or(NOTHING, |checkpoint| checkpoint.map[lpa]);
-            if known != self.l2p[lpa] {
-                self.note_change(lpa as u32);
+    /// Notes the entries that differ from those of the translation pages.
+    pub(super) fn note_found(&mut self) -> Result<(), String> {
+        let Some(demand) = &self.demand else { return Ok(()) };
+        let mut data = vec![0; self.geometry.unit_bytes as usize];
+        for page in 0..demand.log.places.len() as u32 {
+            let demand = self.demand_mut();
+            let (units, place) = (demand.units(page), demand.log.places[page as usize]);
+            match place {
+                NOTHING => data.fill(u8::MAX),
+                place => {
+                    let read = spare::peek(self.array.nand(), self.array.place(Ppa(place)), &mut data);
+                    read.map_err(|_| damaged("a translation page of the map", Ppa(place)))?;
+                }
+            }
+            for (lpa, known) in units.zip(entries_of(&data)) {
+                if known != self.l2p[lpa as usize] {
+                    self.note_change(lpa);
+                }
             }
         }
+        Ok(())
     }
 
     /// Checks the invariants of the log; for tests.

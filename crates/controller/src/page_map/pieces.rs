@@ -138,22 +138,20 @@ pub(super) struct Moment {
 /// A piece that was read back: its moment, and its share of the map.
 pub(super) type Found = (Moment, Vec<u32>);
 
-/// A map put together from its pieces.
+/// The moments of the pieces that a map was put together from.
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoint {
     pieces: Pieces,
     moments: Vec<Moment>,
     oldest: usize,
-    pub map: Vec<u32>,
 }
 
 impl Checkpoint {
-    /// All pieces, in order.
-    pub fn new(pieces: Pieces, found: Vec<Found>) -> Checkpoint {
-        assert_eq!(found.len(), pieces.count as usize, "pieces are missing");
-        let (moments, maps): (Vec<Moment>, Vec<Vec<u32>>) = found.into_iter().unzip();
+    /// Those of all pieces, in order.
+    pub fn new(pieces: Pieces, moments: Vec<Moment>) -> Checkpoint {
+        assert_eq!(moments.len(), pieces.count as usize, "pieces are missing");
         let oldest = (0..moments.len()).min_by_key(|&i| moments[i].stamp).expect("a map has a piece");
-        Checkpoint { pieces, moments, oldest, map: maps.concat() }
+        Checkpoint { pieces, moments, oldest }
     }
     /// When the entry of a unit was what the map says.
     pub fn moment_of(&self, lpa: u32) -> &Moment {

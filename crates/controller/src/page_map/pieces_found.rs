@@ -1,6 +1,6 @@
 //! The map from its pieces, at recovery: which pieces count, and which of their entries still hold.
 
-use super::pieces::{Checkpoint, Found};
+use super::pieces::{Checkpoint, Moment};
 use super::recover::{First, damaged};
 use super::spare::{self, Kind};
 use super::{NOTHING, PageMap};
@@ -9,8 +9,8 @@ use nvlab_medium::Store;
 use nvlab_units::{BlockId, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
-    /// Reads back the newest of each piece, back to the last complete turn, whose blocks it marks. The pieces of a later
-    /// turn, which was not completed, shorten this recovery; their blocks are erased.
+    /// Reads the newest of each piece into the map, back to the last complete turn, whose blocks it marks. The pieces of a
+    /// later turn, which was not completed, shorten this recovery; their blocks are erased.
     pub(super) fn newest_checkpoint(
         &mut self,
         now: &mut Time,
@@ -24,25 +24,21 @@ impl<S: Store> PageMap<S> {
         numbers.sort_unstable();
         numbers.dedup();
         self.checkpoint.number = numbers.last().copied().unwrap_or(0);
-        let mut newest: Vec<Option<Found>> = vec![None; self.checkpoint.pieces.count as usize];
+        let mut moments: Vec<Option<Moment>> = vec![None; self.checkpoint.pieces.count as usize];
         while let Some(turn) = numbers.pop() {
             let blocks: Vec<BlockId> = (0..firsts.len() as u32)
                 .map(BlockId)
                 .filter(|block| number(&firsts[block.0 as usize]) == Some(turn))
                 .collect();
-            let found = self.read_turn(now, &blocks, turn)?;
-            let complete = found.iter().all(Option::is_some);
-            for (piece, found) in newest.iter_mut().zip(found) {
-                *piece = piece.take().or(found);
-            }
-            if complete {
+            if self.read_turn(now, &blocks, turn, &mut moments)? {
                 self.adopt_blocks(blocks);
-                let checkpoint =
-                    Checkpoint::new(self.checkpoint.pieces, newest.into_iter().flatten().collect());
+                let moments = moments.into_iter().flatten().collect();
+                let checkpoint = Checkpoint::new(self.checkpoint.pieces, moments);
                 self.sequence = self.sequence.max(checkpoint.sequence());
                 return Ok(Some(checkpoint));
             }
         }
+        self.l2p.fill(NOTHING);
         Ok(None)
     }
 
@@ -58,20 +54,42 @@ impl<S: Store> PageMap<S> {
         self.checkpoint.blocks = blocks;
     }
 
-    /// Reads the pieces of a turn; `None` for those that are not whole.
+    /// Reads the pieces of a turn, those that no later turn has into the map. Returns true if all are whole.
     fn read_turn(
         &mut self,
         now: &mut Time,
         blocks: &[BlockId],
         turn: u64,
-    ) -> Result<Vec<Option<Found>>, String> {
-        let unit_bytes = self.geometry.unit_bytes as usize;
-        let pieces = self.checkpoint.pieces;
-        let mut bytes = vec![0; (pieces.pages_of_all() * self.geometry.page_bytes()) as usize];
+        moments: &mut [Option<Moment>],
+    ) -> Result<bool, String> {
+        let places = self.find_turn(now, blocks, turn)?;
+        let (pieces, unit_bytes) = (self.checkpoint.pieces, self.geometry.unit_bytes as usize);
         let per_piece = (pieces.pages * self.geometry.units_per_page) as usize;
-        let mut left: Vec<u32> =
-            (0..pieces.count).map(|piece| pieces.pages_of(piece) * self.geometry.units_per_page).collect();
-        let mut data = vec![0; unit_bytes];
+        let mut bytes = vec![0; per_piece * unit_bytes];
+        let mut all = true;
+        for ((piece, places), moment) in (0..pieces.count).zip(places.chunks(per_piece)).zip(moments) {
+            let whole = bytes.chunks_mut(unit_bytes).zip(places).all(|(data, &place)| {
+                place != NOTHING && spare::peek(self.array.nand(), Ppa(place), data).is_ok()
+            });
+            let found = whole.then(|| pieces.decode(piece, &bytes[..places.len() * unit_bytes])).flatten();
+            let Some((of_piece, map)) = found else {
+                all = false;
+                continue;
+            };
+            if moment.is_none() {
+                let units = pieces.units(piece);
+                self.l2p[units.start as usize..units.end as usize].copy_from_slice(&map);
+                *moment = Some(of_piece);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Where each unit of a turn is, `NOTHING` if it is not there.
+    fn find_turn(&mut self, now: &mut Time, blocks: &[BlockId], turn: u64) -> Result<Vec<u32>, String> {
+        let units = self.checkpoint.pieces.pages_of_all() * self.geometry.units_per_page as u64;
+        let mut places = vec![NOTHING; units as usize];
+        let mut data = vec![0; self.geometry.unit_bytes as usize];
         for &block in blocks {
             *now = self.read_block(*now, block);
             for unit in self.written_units(block) {
@@ -82,25 +100,20 @@ impl<S: Store> PageMap<S> {
                     if spare.damaged {
                         return Err(damaged("a checkpoint of the map", unit));
                     }
-                    let number = spare.lpa as usize;
-                    let Some(place) = bytes.get_mut(number * unit_bytes..(number + 1) * unit_bytes) else {
-                        continue;
-                    };
-                    place.copy_from_slice(&data);
-                    let left = &mut left[number / per_piece];
-                    *left = left.saturating_sub(1);
+                    if let Some(place) = places.get_mut(spare.lpa as usize) {
+                        *place = unit.0;
+                    }
                 }
             }
         }
-        let found = (0..pieces.count).zip(bytes.chunks(per_piece * unit_bytes)).zip(left);
-        Ok(found
-            .map(|((piece, bytes), left)| (left == 0).then(|| pieces.decode(piece, bytes)).flatten())
-            .collect())
+        Ok(places)
     }
 
-    /// Adopts the map of a checkpoint, where its blocks have not been erased since.
+    /// Adopts the map as it was read from a checkpoint, where its blocks have not been erased since; other entries are
+    /// removed.
     pub(super) fn adopt(&mut self, checkpoint: &Checkpoint, firsts: &[First]) {
-        for (lpa, &unit) in checkpoint.map.iter().enumerate() {
+        for lpa in 0..self.l2p.len() {
+            let unit = std::mem::replace(&mut self.l2p[lpa], NOTHING);
             if unit as u64 >= self.geometry.units() {
                 continue;
             }

@@ -13,11 +13,15 @@
 //! in order and erased one by one. Their units are then counted for the superblock.
 //!
 //! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
+//!
+//! It takes a bit for each logical unit beside the tables of the controller, and two pieces of the map: the map of a checkpoint
+//! is read where the map will be, and which of two copies of a unit is newer is asked of the copies.
 
 use super::buffer::Held;
 use super::cache::SlcCache;
 use super::clean::MoveCause;
 use super::config::PageMapConfig;
+use super::live::Live;
 use super::pieces::Checkpoint;
 use super::spare::{self, Kind, Spare};
 use super::trim::{self, Record};
@@ -125,13 +129,15 @@ impl<S: Store> PageMap<S> {
             Some(_) => map.newest_directory(&mut now, &firsts)?,
             None => map.newest_checkpoint(&mut now, &firsts)?,
         };
-        let mut newest = vec![(0, 0); map.l2p.len()];
         if let Some(checkpoint) = &checkpoint {
             map.adopt(checkpoint, &firsts);
         }
-        now = map.scan(now, &firsts, checkpoint.as_ref(), &mut newest);
-        now = map.replay_trims(now, &firsts, media.trims, checkpoint.as_ref(), &mut newest)?;
-        map.note_found(checkpoint.as_ref());
+        let scanned = map.scan(&mut now, &firsts, checkpoint.as_ref());
+        let trims = map.find_trims(&mut now, &firsts, media.trims)?;
+        map.replay_trims(&trims, checkpoint.as_ref(), &scanned);
+        let newest = map.newest_of_held(&media.held, &trims, &scanned);
+        drop((scanned, trims));
+        map.note_found()?;
         let rebuilt = map.rebuild_tables(now, &firsts);
         let filled = rebuilt.and_then(|()| map.fill_log(now));
         let restored = filled.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest));
@@ -195,15 +201,23 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Scans the blocks not covered by the checkpoint; the newest copy of each unit enters the map.
-    fn scan(
-        &mut self,
-        at: Time,
-        firsts: &[First],
-        checkpoint: Option<&Checkpoint>,
-        newest: &mut [(u64, u64)],
-    ) -> Time {
-        let mut end = at;
+    /// The sequence number and the stamp of the copy of a unit that a scan entered in the map; zeros if none was, or if it
+    /// was trimmed since. They are read where the copy is: a table of them would take four times the bytes of the map.
+    pub(super) fn scanned_numbers(&self, scanned: &Live, lpa: u32) -> (u64, u64) {
+        let unit = self.l2p[lpa as usize];
+        if unit == NOTHING || !scanned.holds(lpa) {
+            return (0, 0);
+        }
+        let spare = self.array.nand().spare(self.array.place(Ppa(unit)));
+        let spare = Spare::of_known(&spare.expect("a unit that was read before"));
+        (spare.sequence, spare.stamp)
+    }
+
+    /// Scans the blocks not covered by the checkpoint; the newest copy of each unit enters the map. Returns the logical units
+    /// whose entries come from here.
+    fn scan(&mut self, now: &mut Time, firsts: &[First], checkpoint: Option<&Checkpoint>) -> Live {
+        let mut scanned = Live::new(self.l2p.len() as u64);
+        let (at, mut end) = (*now, *now);
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         for block in self.array.every_member() {
             let of_map = self.array.block_with(block);
@@ -231,29 +245,28 @@ impl<S: Store> PageMap<S> {
                 // A half-erased block may hold a copy older than that of the checkpoint.
                 let before = checkpoint.is_some_and(|checkpoint| {
                     let known = checkpoint.moment_of(spare.lpa).stamp;
-                    spare.stamp < known && checkpoint.map[spare.lpa as usize] != unit.0
+                    spare.stamp < known && self.l2p[spare.lpa as usize] != unit.0
                 });
-                let best = &mut newest[spare.lpa as usize];
-                if !before && (spare.sequence, spare.stamp) > *best {
-                    *best = (spare.sequence, spare.stamp);
+                let numbers = (spare.sequence, spare.stamp);
+                if !before && numbers > self.scanned_numbers(&scanned, spare.lpa) {
                     self.unmap_other_owner(unit, spare.lpa);
                     self.l2p[spare.lpa as usize] = unit.0;
+                    scanned.set(spare.lpa);
                 }
             }
         }
-        end
+        *now = end;
+        scanned
     }
 
-    /// Applies the trims since the pieces of the checkpoint: those on flash, and those a protected buffer held.
-    fn replay_trims(
+    /// The trims in the journal and those a protected buffer held, which are pending again.
+    fn find_trims(
         &mut self,
-        at: Time,
+        now: &mut Time,
         firsts: &[First],
         held: Vec<Record>,
-        checkpoint: Option<&Checkpoint>,
-        newest: &mut [(u64, u64)],
-    ) -> Result<Time, String> {
-        let mut end = at;
+    ) -> Result<Vec<Record>, String> {
+        let (at, mut end) = (*now, *now);
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         let mut records = held.clone();
         for block in self.array.every_member() {
@@ -280,13 +293,36 @@ impl<S: Store> PageMap<S> {
                 self.journal.blocks.push(block);
             }
         }
-        let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
-        for record in records {
-            self.sequence = self.sequence.max(record.sequence + 1);
-            self.apply_trim(record, known, newest);
-        }
         self.journal.pending = held;
-        Ok(end)
+        *now = end;
+        Ok(records)
+    }
+
+    /// Applies the trims since the pieces of the checkpoint.
+    fn replay_trims(&mut self, trims: &[Record], checkpoint: Option<&Checkpoint>, scanned: &Live) {
+        let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
+        for &record in trims {
+            self.sequence = self.sequence.max(record.sequence + 1);
+            self.apply_trim(record, known, scanned);
+        }
+    }
+
+    /// For each unit that the buffer held: the number of the newest write or trim of it that the array knows and the
+    /// checkpoint does not.
+    fn newest_of_held(&self, held: &[Held], trims: &[Record], scanned: &Live) -> Vec<u64> {
+        let mut newest: Vec<u64> =
+            held.iter().map(|held| self.scanned_numbers(scanned, held.lpa).0).collect();
+        let mut by_unit: Vec<usize> = (0..held.len()).collect();
+        by_unit.sort_unstable_by_key(|&i| held[i].lpa);
+        for trim in trims {
+            let first = by_unit.partition_point(|&i| held[i].lpa < trim.extent.start);
+            let within = |i: &&usize| (held[**i].lpa as u64) < trim.extent.end();
+            by_unit[first..]
+                .iter()
+                .take_while(within)
+                .for_each(|&i| newest[i] = newest[i].max(trim.sequence));
+        }
+        newest
     }
 
     /// Rebuilds live counts, block states, the cleaning policy's order and the free blocks from the map.
@@ -356,12 +392,12 @@ impl<S: Store> PageMap<S> {
         at: Time,
         held: Vec<Held>,
         checkpoint: Option<&Checkpoint>,
-        newest: &[(u64, u64)],
+        newest: &[u64],
     ) -> Result<(), ControllerError> {
         let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
         self.sequence = held.iter().map(|held| held.sequence + 1).fold(self.sequence, u64::max);
-        for held in held {
-            if held.sequence >= known(held.lpa) && held.sequence > newest[held.lpa as usize].0 {
+        for (held, &newest) in held.into_iter().zip(newest) {
+            if held.sequence >= known(held.lpa) && held.sequence > newest {
                 self.rewrite(at, held)?;
                 self.stats.restored_units += 1;
             }

@@ -17,6 +17,7 @@
 
 use super::array::Queued;
 use super::frontier::NO_BLOCK;
+use super::live::Live;
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
@@ -217,15 +218,9 @@ impl<S: Store> PageMap<S> {
 
     /// Unmaps the units of a record found at recovery, except those with a newer version, and those whose checkpoint is
     /// newer: it knows all up to sequence number `known`.
-    pub(super) fn apply_trim(
-        &mut self,
-        record: Record,
-        known: impl Fn(u32) -> u64,
-        newest: &mut [(u64, u64)],
-    ) {
+    pub(super) fn apply_trim(&mut self, record: Record, known: impl Fn(u32) -> u64, scanned: &Live) {
         for lpa in record.extent.units().take_while(|&lpa| lpa < self.config.logical_units) {
-            if record.sequence >= known(lpa) && record.sequence > newest[lpa as usize].0 {
-                newest[lpa as usize].0 = record.sequence;
+            if record.sequence >= known(lpa) && record.sequence > self.scanned_numbers(scanned, lpa).0 {
                 self.l2p[lpa as usize] = NOTHING;
             }
         }

@@ -179,7 +179,7 @@ impl<S: Store> PageMap<S> {
             }
             let (mut sequence, mut damaged) = (0, false);
             if S::KEEPS {
-                let spare = Spare::of_staged(&spare[i * SPARE_BYTES..][..SPARE_BYTES]);
+                let spare = Spare::of_known(&spare[i * SPARE_BYTES..][..SPARE_BYTES]);
                 (sequence, damaged) = (spare.sequence, spare.damaged);
             }
             let data = &data[i * bytes..(i + 1) * bytes];

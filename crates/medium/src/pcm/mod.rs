@@ -10,10 +10,11 @@
 //! 3. Wear counts accepted writes. A power cut does not undo it: the count may be too high by the writes that
 //!    the cut dropped, never too low.
 //!
-//! Store layout: the bytes, then from the next multiple of 8 on the write count of each line (u32, little-endian),
+//! Store layout: the bytes, in the order of the cells or in that of the caller ([`Placed`]), then from the next multiple of 8 on the write count of each line (u32, little-endian),
 //! so that a later process can reopen the memory ([`Pcm::reopen`]).
 
 mod config;
+mod select;
 mod tear;
 
 pub use config::{LineWear, PcmConfig, Selection, Tear};
@@ -21,9 +22,10 @@ pub use config::{LineWear, PcmConfig, Selection, Tear};
 use crate::banks::{Banks, aligned_count, check_range, pieces};
 use crate::tally::Tally;
 use crate::undo::Undo;
-use crate::{InPlace, MediumError, PowerCut, Store};
+use crate::{InPlace, MediumError, Place, Placed, PowerCut, Store};
 use nvlab_units::{Rng, Served, Time};
 use prefetch_index::prefetch_index;
+use select::Select;
 use tear::{frontier, spoil};
 
 /// What a memory did.
@@ -64,91 +66,6 @@ pub struct Pcm<S: Store> {
     store: S,
 }
 
-/// Finds the steps that differ.
-#[derive(Clone, Copy, Debug)]
-struct Select {
-    all: bool,
-    step_shift: u32,
-    /// Share of steps assumed to differ when nothing can be compared, and the fraction carried over from earlier
-    /// writes.
-    share: f64,
-    carry: f64,
-}
-
-impl Select {
-    fn new(config: &PcmConfig) -> Select {
-        let share = match config.selection {
-            Selection::All => 1.0,
-            // A step is skipped only if none of its words differs.
-            Selection::Differing { share } => 1.0 - (1.0 - share).powi(config.words_per_step as i32),
-        };
-        Select {
-            all: config.selection == Selection::All,
-            step_shift: config.step_bytes().trailing_zeros(),
-            share,
-            carry: 0.0,
-        }
-    }
-
-    /// Steps to program in a range; `content` is its old and new bytes, where known.
-    #[inline]
-    fn steps(&mut self, offset: u64, bytes: u64, content: Option<(&[u8], &[u8])>) -> u64 {
-        let steps = aligned_count(offset, bytes, self.step_shift);
-        if self.all {
-            return steps;
-        }
-        match content {
-            Some((old, new)) if self.is_whole(offset, bytes) => self.whole_differing(old, new),
-            Some((old, new)) => self.differing(offset, old, new).count() as u64,
-            None => {
-                // Exact in the long run and deterministic: no random number is drawn.
-                let owed = self.carry + steps as f64 * self.share;
-                self.carry = owed - owed.floor();
-                owed as u64
-            }
-        }
-    }
-
-    /// True if the range consists of whole steps of at most 8 bytes: typical of tables of numbers.
-    #[inline]
-    fn is_whole(&self, offset: u64, bytes: u64) -> bool {
-        self.step_shift <= 3 && (offset | bytes) & ((1 << self.step_shift) - 1) == 0
-    }
-
-    /// How many steps of a whole range differ, compared eight bytes at a time: comparing step by step took a fifth of
-    /// hFTL's simulation time.
-    #[inline]
-    fn whole_differing(&self, old: &[u8], new: &[u8]) -> u64 {
-        let step_bits = 8 << self.step_shift;
-        // The highest bit of every step of 8 bytes.
-        let high =
-            (0..64 / step_bits).fold(0u64, |high, step| high | 1 << (step * step_bits + step_bits - 1));
-        let differing = |old: u64, new: u64| {
-            let differ = old ^ new;
-            // A carry reaches the highest bit of a step iff any of its lower bits differs.
-            ((differ & !high).wrapping_add(!high) | differ) & high
-        };
-        let (olds, news) = (old.chunks_exact(8), new.chunks_exact(8));
-        let rest = differing(number(olds.remainder()), number(news.remainder()));
-        let whole = olds.zip(news).map(|(old, new)| differing(number(old), number(new)).count_ones() as u64);
-        whole.sum::<u64>() + rest.count_ones() as u64
-    }
-
-    /// The steps of a range to program, in address order, as (offset, bytes) of the part inside the range.
-    fn differing<'a>(
-        &self,
-        offset: u64,
-        old: &'a [u8],
-        new: &'a [u8],
-    ) -> impl Iterator<Item = (u64, u64)> + use<'a> {
-        let all = self.all;
-        pieces(offset, old.len() as u64, 1 << self.step_shift).filter(move |&(at, bytes)| {
-            let inside = (at - offset) as usize..(at - offset + bytes) as usize;
-            all || old[inside.clone()] != new[inside]
-        })
-    }
-}
-
 /// The number of lines whose wear is counted.
 fn lines(config: &PcmConfig) -> u64 {
     config.wear.map_or(0, |wear| config.capacity_bytes.div_ceil(wear.line_bytes as u64))
@@ -157,15 +74,6 @@ fn lines(config: &PcmConfig) -> u64 {
 /// The offset of a line's write count in the store.
 fn wear_record(config: &PcmConfig, line: u64) -> u64 {
     config.capacity_bytes.next_multiple_of(8) + 4 * line
-}
-
-/// At most 8 bytes as a number.
-#[inline]
-fn number(bytes: &[u8]) -> u64 {
-    match bytes.try_into() {
-        Ok(bytes) => u64::from_le_bytes(bytes),
-        Err(_) => bytes.iter().rev().fold(0, |number, &byte| number << 8 | byte as u64),
-    }
 }
 
 /// The part of a request's bytes that belongs to one of its pieces.
@@ -342,11 +250,13 @@ impl<S: Store> Pcm<S> {
         Some(self.banks.serve_one(bank, at, busy))
     }
 
-    /// A write whose range has been checked.
+    /// A write to cells whose range has been checked. `content` is its old and new bytes, where known; with payload they are
+    /// kept at `kept`, unless they are not known: then nothing changes in the store.
     fn put(
         &mut self,
         at: Time,
         (offset, bytes): (u64, u64),
+        kept: u64,
         content: Content<'_>,
     ) -> Result<Served, MediumError> {
         if let Some(served) = self.put_unplanned(at, offset, bytes) {
@@ -359,18 +269,37 @@ impl<S: Store> Pcm<S> {
             let programming = program * load.steps;
             if compare { read.time(load.words) + programming } else { programming }
         });
-        if S::KEEPS {
-            let (old, new) = content.expect("a memory that keeps bytes knows what it holds");
-            self.remember(offset, old, new);
-            self.store.write(offset, new);
+        if S::KEEPS
+            && let Some((old, new)) = content
+        {
+            self.remember(Place { cells: offset, kept }, old, new);
+            self.store.write(kept, new);
         }
         self.banks.clear();
         self.stats.write.add(bytes, busy);
         Ok(served)
     }
 
+    /// Reads cells, whose range has been checked.
+    #[inline]
+    fn sense(&mut self, at: Time, offset: u64, bytes: u64) -> Served {
+        let read = self.config.read;
+        // Most requests are inside one bank: they need no plan.
+        if let Some(bank) = self.banks.only(offset, bytes) {
+            let busy = read.time(aligned_count(offset, bytes, self.word_shift));
+            self.stats.read.add(bytes, busy);
+            return self.banks.serve_one(bank, at, busy);
+        }
+        self.banks.plan(offset, bytes, self.word_shift, self.select.step_shift);
+        let (served, busy) = self.banks.serve(at, |load| read.time(load.words));
+        self.banks.clear();
+        self.stats.read.add(bytes, busy);
+        served
+    }
+
     /// Records the bytes a write replaces for undo, stripe by stripe, with the time each stripe is programmed.
-    fn remember(&mut self, offset: u64, old: &[u8], new: &[u8]) {
+    fn remember(&mut self, place: Place, old: &[u8], new: &[u8]) {
+        let offset = place.cells;
         for piece in pieces(offset, old.len() as u64, self.banks.stripe_bytes()) {
             let content = (part(old, offset, piece), part(new, offset, piece));
             let steps = self.select.steps(piece.0, piece.1, Some(content));
@@ -385,7 +314,8 @@ impl<S: Store> Pcm<S> {
             }
             let begin = load.begin;
             load.begin += self.config.program * steps;
-            self.undo.remember(&self.store, piece, (begin, load.begin), ());
+            let kept = (place.kept + (piece.0 - offset), piece.1);
+            self.undo.remember(&self.store, kept, (begin, load.begin), ());
         }
     }
 }
@@ -406,42 +336,13 @@ impl<S: Store> InPlace for Pcm<S> {
 
     #[inline]
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
-        check_range(offset, bytes, self.config.capacity_bytes)?;
-        if S::KEEPS {
-            assert_eq!(into.len() as u64, bytes, "a read of {bytes} B into {} B", into.len());
-            self.store.read(offset, into);
-        }
-        let read = self.config.read;
-        // Most requests are inside one bank: they need no plan.
-        if let Some(bank) = self.banks.only(offset, bytes) {
-            let busy = read.time(aligned_count(offset, bytes, self.word_shift));
-            self.stats.read.add(bytes, busy);
-            return Ok(self.banks.serve_one(bank, at, busy));
-        }
-        self.banks.plan(offset, bytes, self.word_shift, self.select.step_shift);
-        let (served, busy) = self.banks.serve(at, |load| read.time(load.words));
-        self.banks.clear();
-        self.stats.read.add(bytes, busy);
-        Ok(served)
+        self.read_at(at, Place { cells: offset, kept: offset }, bytes, into)
     }
 
     // Always: see [`crate::StartGap`].
     #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
-        check_range(offset, bytes, self.config.capacity_bytes)?;
-        if let Some(served) = self.put_unplanned(at, offset, bytes) {
-            return Ok(served);
-        }
-        if !S::KEEPS {
-            return self.put(at, (offset, bytes), None);
-        }
-        assert_eq!(data.len() as u64, bytes, "a write of {bytes} B from {} B", data.len());
-        let mut held = std::mem::take(&mut self.held);
-        held.resize(bytes as usize, 0);
-        self.store.read(offset, &mut held);
-        let served = self.put(at, (offset, bytes), Some((&held, data)));
-        self.held = held;
-        served
+        self.write_at(at, Place { cells: offset, kept: offset }, bytes, data)
     }
 
     #[inline]
@@ -453,12 +354,62 @@ impl<S: Store> InPlace for Pcm<S> {
 
     #[inline]
     fn update(&mut self, at: Time, offset: u64, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
+        self.update_at(at, Place { cells: offset, kept: offset }, old, new)
+    }
+}
+
+impl<S: Store> Placed for Pcm<S> {
+    #[inline]
+    fn read_at(
+        &mut self,
+        at: Time,
+        place: Place,
+        bytes: u64,
+        into: &mut [u8],
+    ) -> Result<Served, MediumError> {
+        check_range(place.cells, bytes, self.config.capacity_bytes)?;
+        if S::KEEPS {
+            assert_eq!(into.len() as u64, bytes, "a read of {bytes} B into {} B", into.len());
+            self.store.read(place.kept, into);
+        }
+        Ok(self.sense(at, place.cells, bytes))
+    }
+
+    // Always: see [`crate::StartGap`].
+    #[inline(always)]
+    fn write_at(&mut self, at: Time, place: Place, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
+        let Place { cells: offset, kept } = place;
+        check_range(offset, bytes, self.config.capacity_bytes)?;
+        if let Some(served) = self.put_unplanned(at, offset, bytes) {
+            return Ok(served);
+        }
+        if !S::KEEPS {
+            return self.put(at, (offset, bytes), kept, None);
+        }
+        assert_eq!(data.len() as u64, bytes, "a write of {bytes} B from {} B", data.len());
+        let mut held = std::mem::take(&mut self.held);
+        held.resize(bytes as usize, 0);
+        self.store.read(kept, &mut held);
+        let served = self.put(at, (offset, bytes), kept, Some((&held, data)));
+        self.held = held;
+        served
+    }
+
+    #[inline]
+    fn update_at(&mut self, at: Time, place: Place, old: &[u8], new: &[u8]) -> Result<Served, MediumError> {
         assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
         if S::KEEPS {
-            return self.write(at, offset, new.len() as u64, new);
+            return self.write_at(at, place, new.len() as u64, new);
         }
-        check_range(offset, new.len() as u64, self.config.capacity_bytes)?;
-        self.put(at, (offset, new.len() as u64), Some((old, new)))
+        check_range(place.cells, new.len() as u64, self.config.capacity_bytes)?;
+        self.put(at, (place.cells, new.len() as u64), place.kept, Some((old, new)))
+    }
+
+    fn move_cells(&mut self, at: Time, from: u64, to: u64, bytes: u64) -> Result<Served, MediumError> {
+        check_range(from, bytes, self.config.capacity_bytes)?;
+        check_range(to, bytes, self.config.capacity_bytes)?;
+        let read = self.sense(at, from, bytes);
+        self.put(read.end, (to, bytes), to, None)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a power cut leaves of the write in progress: how far it had come, and the words it was at.
 
-use super::{PcmConfig, Select, part};
+use super::config::PcmConfig;
+use super::part;
+use super::select::Select;
 use crate::Store;
 use crate::banks::pieces;
 use crate::undo::Entry;

@@ -1,6 +1,7 @@
 //! Start-Gap: every line in a slot of its own, a hot line over all cells, and a power cut at every step.
 
 mod life;
+mod store;
 
 use nvlab_medium::banks::Access;
 use nvlab_medium::pcm::{LineWear, Pcm, PcmConfig, Selection, Tear};

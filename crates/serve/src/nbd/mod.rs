@@ -22,8 +22,10 @@
 //! | `transmission`, `refusal` | requests; which are refused, and why |
 //! | `answers` | replies: sent at once, or held |
 //! | `server` | listeners and connections |
+//! | `client` | a client for measurements |
 
 mod answers;
+pub(crate) mod client;
 mod export;
 mod handshake;
 mod incoming;

@@ -39,14 +39,23 @@ impl Refusal {
             Refusal::Device(DriveError::Range) => error::INVALID,
             Refusal::Device(DriveError::NotFast) => error::NOT_SUPPORTED,
             Refusal::Device(DriveError::NoRoom(_)) => error::NO_SPACE,
-            Refusal::Device(DriveError::Device(_) | DriveError::Lost(_) | DriveError::PowerLost) => error::IO,
+            Refusal::Device(
+                DriveError::Device(_) | DriveError::TimeIsOver | DriveError::Lost(_) | DriveError::PowerLost,
+            ) => error::IO,
         }
     }
 
-    /// True if it need not be logged: a lost device was reported once, a client may probe whether zeroing is fast, and a stop
+    /// True if it need not be logged: a lost device, or the end of its time, was reported once, a client may probe whether zeroing is fast, and a stop
     /// was requested.
     pub fn is_expected(&self) -> bool {
-        matches!(self, Refusal::Stopping | Refusal::Device(DriveError::Lost(_) | DriveError::NotFast))
+        let reported = |fault: &DriveError| {
+            matches!(fault, DriveError::Lost(_) | DriveError::TimeIsOver | DriveError::NotFast)
+        };
+        match self {
+            Refusal::Stopping => true,
+            Refusal::Device(fault) => reported(fault),
+            _ => false,
+        }
     }
 }
 

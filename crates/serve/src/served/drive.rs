@@ -10,6 +10,8 @@
 
 mod outcome;
 mod ranges;
+#[cfg(test)]
+mod tests;
 mod watching;
 
 pub use ranges::Zero;
@@ -119,6 +121,8 @@ struct Inner {
     ignore_flush: bool,
     rng: Rng,
     lost: Option<Lost>,
+    /// The end of time was reported.
+    is_over: bool,
     totals: Totals,
     /// The beginning of the counts.
     origin: Time,
@@ -160,6 +164,7 @@ impl Drive {
             ignore_flush: options.ignore_flush,
             rng: Rng::stream(state.seed(), "power cuts"),
             lost: None,
+            is_over: false,
             totals: Totals::default(),
             origin: ready,
             cuts: Vec::new(),
@@ -327,7 +332,11 @@ impl Drive {
     pub fn cut(&self) -> Result<Cut, DriveError> {
         self.inner().guarded(|inner| {
             inner.present()?;
-            inner.cut(inner.clock.now())
+            let now = inner.clock.now();
+            if now.is_over() {
+                return Err(DriveError::TimeIsOver);
+            }
+            inner.cut(now)
         })
     }
 
@@ -428,6 +437,21 @@ impl Inner {
         }
     }
 
+    /// An operation would end after the end of time: its reply would never be due. What it did is in the media, as after a
+    /// failed request; no other one is begun.
+    #[cold]
+    fn time_is_over(&mut self) -> DriveError {
+        self.clock.skip(Time::MAX);
+        if !std::mem::replace(&mut self.is_over, true) {
+            eprintln!(
+                "nvlab: {}: {}; from now on every request is refused",
+                self.name,
+                DriveError::TimeIsOver
+            );
+        }
+        DriveError::TimeIsOver
+    }
+
     #[inline]
     fn serve(
         &mut self,
@@ -447,7 +471,11 @@ impl Inner {
     ) -> Result<Due, DriveError> {
         let (at, lies) = (self.clock.now(), self.ignore_flush);
         let begin = at.max(self.under_way.room_at());
-        let device = self.available(session)?;
+        self.available(session)?;
+        if begin.is_over() {
+            return Err(self.time_is_over());
+        }
+        let device = self.present()?;
         let answered = ask(device, begin).and_then(|end| match request.fua && !lies {
             true => device.flush(end),
             false => Ok(end),
@@ -455,6 +483,9 @@ impl Inner {
         // Another thread may have the lock next.
         publish();
         let end = answered?;
+        if end.is_over() {
+            return Err(self.time_is_over());
+        }
         self.under_way.add(end);
         self.operations += 1;
         let totals = &mut self.totals[request.op as usize];

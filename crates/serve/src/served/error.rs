@@ -18,6 +18,12 @@ pub enum DriveError {
     /// The device failed this request.
     #[error("{0}")]
     Device(ControllerError),
+    /// The model's time is over ([`nvlab_units::Time::is_over`]).
+    #[error(
+        "the device's own time has passed 213 days, which is all there is: start it again, and it begins anew; what --state \
+         keeps is there then"
+    )]
+    TimeIsOver,
     /// The power failed since the session began.
     #[error("the power failed")]
     PowerLost,

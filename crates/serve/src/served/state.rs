@@ -26,7 +26,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::Path;
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// How a device was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,19 +155,30 @@ impl DeviceState {
     }
 }
 
+impl DeviceState {
+    fn mapping(&self, medium: &str, bytes: u64) -> Result<Mapping, ServeError> {
+        let Some(kept) = &self.kept else {
+            let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
+            return Mapping::anonymous(bytes).map_err(ServeError::io(failed));
+        };
+        let (mapping, file) = kept.folder.medium(medium, bytes, !self.is_used())?;
+        kept.media.borrow_mut().push(Medium { name: medium.to_string(), bytes, file });
+        Ok(mapping)
+    }
+}
+
 impl Backing for DeviceState {
     type Store = MappedStore;
     type Error = ServeError;
     type PageMap = Backed<MappedStore>;
 
     fn store(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
-        let Some(kept) = &self.kept else {
-            let mapping = Mapping::anonymous(bytes);
-            let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
-            return mapping.map(MappedStore::streaming).map_err(ServeError::io(failed));
-        };
-        let (mapping, file) = kept.folder.medium(medium, bytes, !self.is_used())?;
-        kept.media.borrow_mut().push(Medium { name: medium.to_string(), bytes, file });
+        self.mapping(medium, bytes).map(MappedStore::streaming)
+    }
+    /// In memory without huge pages: each first write to one would take 2 MiB, and fill them.
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
+        let mapping = self.mapping(medium, bytes)?;
+        mapping.refuse_huge_pages();
         Ok(MappedStore::streaming(mapping))
     }
     fn is_used(&self) -> bool {

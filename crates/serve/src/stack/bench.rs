@@ -3,10 +3,10 @@
 use super::awake::Awake;
 use super::disk::{FileSystem, Loop, OnLoop, direct, fill};
 use super::layer::Layer;
-use super::nbd_client::Client;
 use super::probe::{After, Call, Fault, Memory, Opened, Probe, Resident, SystemCall, buffer};
 use super::sampling::{Series, Slicer};
 use crate::fuse::FuseMount;
+use crate::nbd::client::Client;
 use crate::nbd::{Address, Export, NbdServer};
 use crate::sys::process;
 use crate::sys::ring::Ring;
@@ -180,7 +180,7 @@ impl Layers {
         let started = NbdServer::start(&Address::Unix(socket.clone()), vec![export]);
         let nbd = started.map_err(|error| error.to_string()).and_then(|server| {
             self._server = Some(server);
-            Client::connect(&socket, bytes).map_err(said)
+            buffer(bytes).and_then(|buffer| Client::connect(&socket, buffer)).map_err(said)
         });
         self.add(Layer::Nbd, nbd);
     }

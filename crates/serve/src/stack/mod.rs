@@ -15,7 +15,7 @@
 //! | module | what |
 //! |---|---|
 //! | `layer` | the layers |
-//! | `probe`, `nbd_client` | requests to them |
+//! | `probe` | requests to them |
 //! | `disk` | loop devices and file systems |
 //! | `sampling` | slices, medians, errors |
 //! | `bench`, `awake` | sets up and measures, while idle processors poll |
@@ -25,7 +25,6 @@ mod awake;
 mod bench;
 mod disk;
 mod layer;
-mod nbd_client;
 mod path;
 mod probe;
 mod sampling;

@@ -1,6 +1,7 @@
 //! Requests to a layer, one after the other: what is timed.
 
 use crate::Drive;
+use crate::nbd::client::Client;
 use crate::sys::process;
 use crate::sys::ring::Ring;
 use crate::window::Window;
@@ -189,5 +190,12 @@ impl Probe for Opened {
 impl Probe for Ring {
     fn run(&mut self, op: Op, offsets: &[u64]) -> io::Result<()> {
         self.transfer(op == Op::Write, offsets)
+    }
+}
+
+/// A server of a disk, one request at a time.
+impl Probe for Client {
+    fn run(&mut self, op: Op, offsets: &[u64]) -> io::Result<()> {
+        offsets.iter().try_for_each(|&offset| self.together(op, &[offset]))
     }
 }

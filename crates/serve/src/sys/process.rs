@@ -2,6 +2,7 @@
 
 use nvlab_os::check;
 use std::io;
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -49,6 +50,20 @@ pub fn user() -> u32 {
 pub fn group() -> u32 {
     // SAFETY: no arguments, and it cannot fail.
     unsafe { libc::getegid() }
+}
+
+/// Whether a process has mapped a file with this number in a range of addresses. A file of another file system with the same
+/// number counts, too.
+pub fn maps(process: i32, range: Range<u64>, inode: u64) -> io::Result<bool> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/maps"))?;
+    Ok(text.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let bounds = fields.next().and_then(|field| field.split_once('-'));
+        let bounds = bounds.map(|(from, to)| [from, to].map(|field| u64::from_str_radix(field, 16)));
+        let number = fields.nth(3).and_then(|field| field.parse::<u64>().ok());
+        matches!(bounds, Some([Ok(from), Ok(to)]) if from < range.end && to > range.start)
+            && number == Some(inode)
+    }))
 }
 
 /// Kills a process; it may be this one.

@@ -1,7 +1,8 @@
-//! Processor time: of this thread, of this process, and of the kernel's workers.
+//! Processor time: of this thread, of this process, and of the kernel's workers. Memory of this process.
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +42,24 @@ fn preempted() -> u64 {
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
         usage.ru_nivcsw as u64
     }
+}
+
+/// Bytes of memory this process has now; from now on, [`peak`] is counted.
+pub fn begin_peak() -> io::Result<u64> {
+    fs::write("/proc/self/clear_refs", "5")?;
+    status("VmRSS:")
+}
+
+/// The most bytes of memory this process had since [`begin_peak`].
+pub fn peak() -> io::Result<u64> {
+    status("VmHWM:")
+}
+
+fn status(name: &str) -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let number = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    let kib = number.and_then(|number| number.parse::<u64>().ok());
+    kib.map(|kib| kib << 10).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// What the scheduler counted for some threads.

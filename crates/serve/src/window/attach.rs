@@ -104,7 +104,7 @@ fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<Socket> 
     }
     let faults = Userfaultfd::from_other(fd.ok_or_else(|| invalid("it brought no userfaultfd".into()))?)?;
     // Nothing is mapped yet, so this changes nothing; it fails if the userfaultfd does not watch this range.
-    match faults.protect(address, bytes)? {
+    match faults.watches(address, bytes)? {
         Answered::Done => {}
         other => return Err(invalid(format!("its userfaultfd does not watch its mapping ({other:?})"))),
     }

@@ -7,10 +7,9 @@
 use crate::ServeError;
 use crate::clock::{Clock, TimeMode};
 use crate::mapped_store::MappedStore;
-use crate::served::{Inside, View};
+use crate::served::{DriveError, Inside, View};
 use crate::sys::abi::PAGE_BYTES;
 use nvlab_controller::Background;
-use nvlab_controller::ControllerError;
 use nvlab_controller::envy::recover::erase_counts;
 use nvlab_controller::envy::stats::EnvyStats;
 use nvlab_controller::envy::{Envy, EnvyConfig, EnvyMedia};
@@ -129,28 +128,36 @@ impl PageDevice {
     }
 
     /// Loads a page.
-    pub(crate) fn load(&mut self, page: u32, into: &mut [u8; PAGE_BYTES]) -> Result<(), ControllerError> {
-        let at = self.clock.now();
+    pub(crate) fn load(&mut self, page: u32, into: &mut [u8; PAGE_BYTES]) -> Result<(), DriveError> {
+        let at = self.begin()?;
         let served = self.envy.load(at, page as u64 * PAGE_BYTES as u64, PAGE_BYTES as u32, into)?;
-        self.done(Op::Read, at, served.end);
-        Ok(())
+        self.done(Op::Read, at, served.end)
     }
 
     /// Stores a page. On return it is in the media: killing this process does not lose it.
-    pub(crate) fn store(&mut self, page: u32, data: &[u8; PAGE_BYTES]) -> Result<(), ControllerError> {
-        let at = self.clock.now();
+    pub(crate) fn store(&mut self, page: u32, data: &[u8; PAGE_BYTES]) -> Result<(), DriveError> {
+        let at = self.begin()?;
         let served = self.envy.store(at, page as u64 * PAGE_BYTES as u64, PAGE_BYTES as u32, data)?;
-        self.done(Op::Write, at, served.end);
-        Ok(())
+        self.done(Op::Write, at, served.end)
+    }
+
+    /// When an operation begins.
+    fn begin(&self) -> Result<Time, DriveError> {
+        Some(self.clock.now()).filter(|now| !now.is_over()).ok_or(DriveError::TimeIsOver)
     }
 
     /// Counts a page. No simulated power cut will come: the media may drop the undo records for one.
-    fn done(&mut self, op: Op, at: Time, end: Time) {
+    fn done(&mut self, op: Op, at: Time, end: Time) -> Result<(), DriveError> {
+        if end.is_over() {
+            self.clock.skip(end);
+            return Err(DriveError::TimeIsOver);
+        }
         let totals = &mut self.totals[op as usize];
         totals.bytes += PAGE_BYTES as u64;
         totals.latency.add(end.since(at));
         self.clock.reach(end);
         self.envy.settle(self.clock.now());
+        Ok(())
     }
 
     /// What it looks like now.

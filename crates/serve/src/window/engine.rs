@@ -26,7 +26,7 @@ use nvlab_os::file;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
@@ -63,19 +63,25 @@ impl Client {
         (page < self.pages as u64).then(|| self.first_page + page as u32)
     }
 
-    /// Whether nothing of it is mapped any more.
-    fn is_gone(&self) -> io::Result<bool> {
-        // Write-protecting fails if there is nothing to protect; otherwise a store faults once more, which is harmless.
-        Ok(match self.faults.protect(self.address, self.pages as u64 * PAGE)? {
-            Answered::Done | Answered::Present => false,
-            Answered::Gone => true,
-            Answered::Unmapped => {
-                let mut pages = self.first_page..self.first_page + self.pages;
-                pages.all(|page| {
-                    !matches!(self.faults.protect(self.address_of(page), PAGE), Ok(Answered::Done))
-                })
+    /// Whether nothing of it is mapped any more; `inode` is that of the resident file.
+    fn is_gone(&self, inode: u64) -> io::Result<bool> {
+        // Write-protecting fails if there is nothing to protect; otherwise a store faults once more, which is harmless. Of a
+        // mapping that is there one page is enough: more leave a marker each.
+        for bytes in [PAGE, self.pages as u64 * PAGE] {
+            match self.faults.protect(self.address, bytes)? {
+                Answered::Done | Answered::Present => return Ok(false),
+                Answered::Gone => return Ok(true),
+                Answered::Unmapped => {}
             }
-        })
+        }
+        // It also fails where something else lies in between.
+        let end = self.address + self.pages as u64 * PAGE;
+        match process::maps(self.process, self.address..end, inode) {
+            Ok(maps) => Ok(!maps),
+            // Page by page, which takes long.
+            Err(_) => Ok((self.first_page..self.first_page + self.pages)
+                .all(|page| !matches!(self.faults.protect(self.address_of(page), PAGE), Ok(Answered::Done)))),
+        }
     }
 
     /// Write-protects the part of a run of pages that this mapping has.
@@ -178,9 +184,11 @@ impl Engine {
     /// Answers the faults of one more mapping.
     pub(crate) fn admit(&mut self, client: Client) {
         if self.clients().count() >= CLIENTS_UNCHECKED {
+            // A file always has a number.
+            let inode = self.resident.metadata().map_or(0, |metadata| metadata.ino());
             for entry in &mut self.clients {
                 // A mapping that cannot be checked stays.
-                if entry.as_ref().is_some_and(|client| client.is_gone().unwrap_or(false)) {
+                if entry.as_ref().is_some_and(|client| client.is_gone(inode).unwrap_or(false)) {
                     *entry = None;
                 }
             }

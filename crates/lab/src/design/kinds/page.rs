@@ -145,8 +145,7 @@ impl Kind for PageMapped {
             .buffer
             .as_ref()
             .map_or(0, |buffer| buffer.bytes / self.unit_bytes as u64 * 16 + payload.kept(buffer.bytes));
-        // A mount looks for the newest version of every unit; a checkpoint is a copy of the map.
-        let recovery = payload.kept(16 * logical + 4 * logical);
+        let recovery = payload.kept(config.recovery_bytes(geometry));
         // Residency and places of translation pages.
         let demand = config.demand.as_ref().map_or(0, |map| {
             let pages = map.pages(config.logical_units) as u64;

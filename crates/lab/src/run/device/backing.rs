@@ -40,6 +40,10 @@ pub trait Backing {
     /// A store of `bytes` for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
     /// earlier program left in it.
     fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error>;
+    /// The same for a medium that is written in place, in any order: the next bytes written may lie anywhere.
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error> {
+        self.store(medium, bytes)
+    }
     /// What the stores will keep.
     fn payload(&self) -> Payload {
         if Self::Store::KEEPS { Payload::AsWritten } else { Payload::Nothing }

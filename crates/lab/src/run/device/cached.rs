@@ -21,7 +21,7 @@ pub fn build<B: Backing>(
     backing: &B,
 ) -> Result<(Lines<B>, Time), B::Error> {
     let config = cached.ram_config(design, seed);
-    let store = backing.store("cache", config.capacity_bytes)?;
+    let store = backing.store_in_place("cache", config.capacity_bytes)?;
     let ram = Ram::new(config, store);
     let (behind, ready) = page_map::build(design, &cached.page, seed, backing)?;
     let config = cached.config.clone();

@@ -40,7 +40,7 @@ pub(super) fn disks<B: Backing>(
     let disk = |number| {
         let config = direct.disk_config(design, number, seed);
         config.check().map_err(BuildError::Design)?;
-        let store = backing.store(&format!("disk{number}"), config.capacity_bytes)?;
+        let store = backing.store_in_place(&format!("disk{number}"), config.capacity_bytes)?;
         Ok(Disk::new(config, store))
     };
     let disks = (0..direct.controllers).map(disk).collect::<Result<_, B::Error>>()?;

@@ -43,7 +43,7 @@ impl<S: Store> Pram<S> {
         backing: &B,
     ) -> Result<(Pram<S>, Time), B::Error> {
         config.check().map_err(BuildError::Design)?;
-        let store = backing.store(store, Pcm::<S>::store_bytes(&config))?;
+        let store = backing.store_in_place(store, Pcm::<S>::store_bytes(&config))?;
         let pcm = if backing.is_used() { Pcm::reopen(config, store) } else { Pcm::new(config, store) };
         let Some(levelling) = levelling else { return Ok((Pram::Plain(Box::new(pcm)), Time::ZERO)) };
         let (levelled, ready) = match backing.is_used() {

@@ -19,7 +19,7 @@ pub(super) fn build<B: Backing>(
     memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
     let config = disk.config(design, seed);
     BareRam::<B::Store>::check(&config).map_err(BuildError::Design)?;
-    let store = backing.store("ram", config.capacity_bytes)?;
+    let store = backing.store_in_place("ram", config.capacity_bytes)?;
     let ram = Ram::new(config, store);
     let device = if backing.is_used() { BareRam::reopen(ram) } else { BareRam::new(ram) };
     Ok((device, Time::ZERO))

@@ -1,0 +1,148 @@
+//! How fast a design is served on this machine: over NBD on a Unix socket, answered at once, in memory.
+//!
+//! What is measured is this program, not the model: the device's own rate is that of its model, one request at a time, and
+//! bounds what can be asked of it.
+
+use crate::nbd::client::Client;
+use crate::nbd::{Address, Export, NbdServer};
+use crate::sys::usage;
+use crate::{Drive, DriveOptions, ServeError, TimeMode};
+use nvlab_lab::design::Design;
+use nvlab_os::Mapping;
+use nvlab_units::{Rng, Span};
+use nvlab_workload::Op;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of a small and of a large request, and how many of each are under way.
+const SMALL: (u32, usize) = (4096, 32);
+const LARGE: (u32, usize) = (64 << 10, 8);
+/// Requests between two looks at the clock.
+const BETWEEN_LOOKS: usize = 32;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchSize {
+    /// How long each kind of request is made, at most.
+    pub each: Duration,
+    /// Requests of each kind, at most.
+    pub requests: u64,
+    /// Large requests go to this much of the device, from its beginning on; what they write first there is included.
+    pub span_bytes: u64,
+}
+
+/// What requests of one kind took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kind {
+    /// Requests a second.
+    pub served: f64,
+    /// Requests a second of the modelled device, one at a time.
+    pub modelled: f64,
+}
+
+/// How fast a design is served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    /// Writes of 4 KiB anywhere, 32 under way.
+    pub small_writes: Kind,
+    /// Reads of what these wrote, and of what was not written.
+    pub small_reads: Kind,
+    /// Writes of 64 KiB in order, and over again, 8 under way.
+    pub large_writes: Kind,
+    /// Reads of what these wrote.
+    pub large_reads: Kind,
+    /// A power cut, until requests are served again.
+    pub cut: Duration,
+    /// Bytes of memory at most, beyond what the program had before.
+    pub memory_bytes: u64,
+}
+
+impl Served {
+    /// Bytes of a large request.
+    pub const LARGE_BYTES: u32 = LARGE.0;
+}
+
+/// A served device and a client.
+struct Bench<'a> {
+    drive: &'a Drive,
+    socket: &'a Path,
+    size: BenchSize,
+}
+
+impl Bench<'_> {
+    /// Makes requests of so many bytes, so many together, at offsets that `next` says.
+    fn measure(
+        &self,
+        op: Op,
+        (bytes, together): (u32, usize),
+        mut next: impl FnMut(u64) -> u64,
+    ) -> io::Result<Kind> {
+        let mut buffer = Mapping::anonymous(bytes as u64)?;
+        let mut rng = Rng::new(bytes as u64);
+        buffer.as_mut_slice().fill_with(|| rng.bits() as u8);
+        let mut client = Client::connect(self.socket, buffer)?;
+        let (mut done, mut offsets) = (0, Vec::with_capacity(together));
+        let before = self.busy(op);
+        let begun = Instant::now();
+        while done < self.size.requests && begun.elapsed() < self.size.each {
+            for _ in 0..BETWEEN_LOOKS.div_ceil(together) {
+                offsets.clear();
+                offsets.extend((done..done + together as u64).map(&mut next));
+                client.together(op, &offsets)?;
+                done += together as u64;
+            }
+        }
+        let took = begun.elapsed();
+        let modelled = self.busy(op).saturating_sub(before);
+        Ok(Kind { served: done as f64 / took.as_secs_f64(), modelled: done as f64 / modelled.seconds() })
+    }
+
+    /// How long the modelled device took for all requests of a kind so far.
+    fn busy(&self, op: Op) -> Span {
+        let latency = &self.drive.counts().totals[op as usize].latency;
+        latency.mean() * latency.count()
+    }
+
+    fn run(&self) -> io::Result<(Kind, Kind, Kind, Kind)> {
+        let (span, capacity) = (self.size.span_bytes, self.drive.capacity_bytes());
+        let all = (span.min(capacity) / LARGE.0 as u64).max(1);
+        let large = |nth: u64| nth % all * LARGE.0 as u64;
+        let small = |seed| {
+            let mut rng = Rng::new(seed);
+            move |_| rng.below(capacity / SMALL.0 as u64) * SMALL.0 as u64
+        };
+        let writes = self.measure(Op::Write, LARGE, large)?;
+        let reads = self.measure(Op::Read, LARGE, large)?;
+        Ok((
+            self.measure(Op::Write, SMALL, small(1))?,
+            self.measure(Op::Read, SMALL, small(1))?,
+            writes,
+            reads,
+        ))
+    }
+}
+
+/// Serves a new device of a design and measures it.
+pub fn bench(name: &str, design: &Design, size: BenchSize) -> Result<Served, ServeError> {
+    let before = usage::begin_peak().map_err(ServeError::io("cannot tell the memory"))?;
+    let options = DriveOptions { time: TimeMode::Fast, seed: 1, ..DriveOptions::default() };
+    let drive = Arc::new(Drive::open(name, design, &options)?);
+    if drive.capacity_bytes() < LARGE.0 as u64 {
+        return Err(ServeError::Options(format!("{name} is too small to be measured")));
+    }
+    let folder = tempfile::tempdir().map_err(ServeError::io("cannot make a folder"))?;
+    let socket = folder.path().join("nbd.sock");
+    let export = Export { name: name.into(), drive: Arc::clone(&drive) };
+    let _server = NbdServer::start(&Address::Unix(socket.clone()), vec![export])?;
+    let ran = Bench { drive: &drive, socket: &socket, size }.run();
+    let (small_writes, small_reads, large_writes, large_reads) =
+        ran.map_err(ServeError::io(format!("{name} failed while it was measured")))?;
+    let begun = Instant::now();
+    drive.cut().map_err(|error| ServeError::Failed(error.to_string()))?;
+    let cut = begun.elapsed();
+    let peak = usage::peak().map_err(ServeError::io("cannot tell the memory"))?;
+    let memory_bytes = peak.saturating_sub(before);
+    Ok(Served { small_writes, small_reads, large_writes, large_reads, cut, memory_bytes })
+}
