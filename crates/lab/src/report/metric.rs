@@ -166,6 +166,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("busy", "busy.flash"),
 ];
 
+/// More metrics of which a word is a part are not listed.
+const PARTS_MAX: usize = 6;
+
 /// Finds a metric by name. The error says what is wrong and names the nearest metric.
 pub fn find(name: &str) -> Result<Metric, String> {
     let all = metrics();
@@ -179,7 +182,16 @@ pub fn find(name: &str) -> Result<Metric, String> {
         return Ok(metric.clone());
     }
     let known = all.iter().map(|metric| metric.name.as_str()).chain(ALIASES.iter().map(|(alias, _)| *alias));
+    // A part of a name: `padding` is that of `waf.padding`.
+    let parts: Vec<&str> = all
+        .iter()
+        .map(|metric| metric.name.as_str())
+        .filter(|name| name.split('.').any(|part| part == wanted))
+        .collect();
     Err(match nearest(wanted, known) {
+        _ if !parts.is_empty() && parts.len() <= PARTS_MAX => {
+            format!("there is no metric `{}`; did you mean `{}`?", name.trim(), parts.join("`, `"))
+        }
         Some(near) => format!("there is no metric `{}`; did you mean `{near}`?", name.trim()),
         None => {
             let heads = "throughput, iops, read.p99, write.mean, waf, erases, lifetime, price";
@@ -515,6 +527,12 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all.len());
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_answered_with_the_names() {
+        assert_eq!(find("padding").unwrap_err(), "there is no metric `padding`; did you mean `waf.padding`?");
+        assert!(find("wav").unwrap_err().contains("did you mean `waf`?"));
     }
 
     #[test]
