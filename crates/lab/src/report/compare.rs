@@ -309,7 +309,7 @@ fn notes(groups: &[Vec<RunResult>], rows: &[Row], columns: &[Metric]) -> (Vec<St
     if workloads.len() > 1 {
         of_all.push("the workloads differ: the rows may not be comparable".to_string());
     }
-    let (mut notes, mut doubts): (Vec<(String, String)>, Vec<(String, String)>) = Default::default();
+    let (mut notes, mut doubts) = (Vec::<(String, String)>::new(), Vec::new());
     for (runs, row) in groups.iter().zip(rows) {
         for run in runs {
             let lines = [human::precondition(run), human::requests(run)];

@@ -161,7 +161,10 @@ impl LineFormat for TextTable {
                 Role::Response(_) if cell.is_empty() => Ok(()),
                 Role::Response(unit) => ticks(unit).map(|ticks| parts.response = Some(ticks)),
                 Role::Op => self.op(cell).map(|op| parts.op = Some(op)),
-                Role::Volume => Ok(parts.volume = Some(cell)),
+                Role::Volume => {
+                    parts.volume = Some(cell);
+                    Ok(())
+                }
                 Role::Fua => flag(cell).map(|fua| parts.fua = fua),
             };
             read.map_err(|allowed| self.bad(index, cell, allowed))?;

@@ -92,8 +92,7 @@ impl TableSpec {
     /// The table whose first lines are `head`.
     pub(super) fn of(&self, head: &[Vec<u8>], path: &Path) -> Result<TextTable, WorkloadError> {
         let refuse = |reason: String| WorkloadError::Table { file: path.display().to_string(), reason };
-        let lines: Vec<&[u8]> =
-            head.iter().map(Vec::as_slice).filter(|line| guess::is_content(line)).collect();
+        let lines: Vec<&[u8]> = head.iter().map(Vec::as_slice).filter(guess::is_content).collect();
         let Some(&first) = lines.first() else {
             return Err(WorkloadError::Empty {
                 file: path.display().to_string(),
