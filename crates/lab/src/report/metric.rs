@@ -9,7 +9,7 @@ use crate::result::{
     DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
     is_life, regained,
 };
-use nvlab_workload::suggest::nearest;
+use nvlab_workload::suggest::near_or_with;
 use std::sync::LazyLock;
 
 /// What a metric counts in.
@@ -166,9 +166,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("busy", "busy.flash"),
 ];
 
-/// More metrics of which a word is a part are not listed.
-const PARTS_MAX: usize = 6;
-
 /// Finds a metric by name. The error says what is wrong and names the nearest metric.
 pub fn find(name: &str) -> Result<Metric, String> {
     let all = metrics();
@@ -182,16 +179,7 @@ pub fn find(name: &str) -> Result<Metric, String> {
         return Ok(metric.clone());
     }
     let known = all.iter().map(|metric| metric.name.as_str()).chain(ALIASES.iter().map(|(alias, _)| *alias));
-    // A part of a name: `padding` is that of `waf.padding`.
-    let parts: Vec<&str> = all
-        .iter()
-        .map(|metric| metric.name.as_str())
-        .filter(|name| name.split('.').any(|part| part == wanted))
-        .collect();
-    Err(match nearest(wanted, known) {
-        _ if !parts.is_empty() && parts.len() <= PARTS_MAX => {
-            format!("there is no metric `{}`; did you mean `{}`?", name.trim(), parts.join("`, `"))
-        }
+    Err(match near_or_with(wanted, known) {
         Some(near) => format!("there is no metric `{}`; did you mean `{near}`?", name.trim()),
         None => {
             let heads = "throughput, iops, read.p99, write.mean, waf, erases, lifetime, price";

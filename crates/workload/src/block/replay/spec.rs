@@ -146,15 +146,7 @@ impl ReplaySpec {
         if clips_trims && compact.is_none() {
             return Err(words.error("clip-trims needs compact: it says what is squeezed out"));
         }
-        let table =
-            TableSpec::parse(|key| words.value(key)).map_err(|(key, allowed)| words.wrong(key, &allowed))?;
-        if let Some(format) =
-            format.filter(|&format| format != Format::Table && table != TableSpec::default())
-        {
-            return Err(words.error(format!(
-                "columns, separator, header and words are those of a table, not of {format}"
-            )));
-        }
+        let table = table(&words, format)?;
         let volumes = words.value("volume").map(|names| names.split(',').map(str::to_owned).collect());
         Ok(ReplaySpec {
             path,
@@ -188,6 +180,19 @@ impl ReplaySpec {
         let ReplaySpec { format, action, skip_bad, lines_max, .. } = *self;
         let (volumes, table) = (self.volumes.clone(), self.table.clone());
         ReadOptions { format, volumes, action, skip_bad, lines_max, table }
+    }
+}
+
+/// What is said of a text table.
+fn table(words: &Words, format: Option<Format>) -> Result<TableSpec, WorkloadError> {
+    let table =
+        TableSpec::parse(|key| words.value(key)).map_err(|(key, allowed)| words.wrong(key, &allowed))?;
+    match format.filter(|&format| format != Format::Table && table != TableSpec::default()) {
+        Some(format) => {
+            let reason = "columns, separator, header and words are those of a table, not of";
+            Err(words.error(format!("{reason} {format}")))
+        }
+        None => Ok(table),
     }
 }
 
