@@ -154,15 +154,17 @@ class Comparison:
 
     @property
     def table(self) -> Table:
-        """A row for each run: design, seed, and every metric."""
+        """A row for each run: design, seed, and every metric that some run has."""
         columns: dict[str, list[str | int | float | bool | None]] = {
             "design": [result.design for result in self.results],
             "seed": [result.seed for result in self.results],
         }
         values = [dict(result.metrics) for result in self.results]
         for metric in metrics().values():
-            columns[metric.column] = [of.get(metric.name) for of in values]
-        shown = [m for m in map(metrics().get, _SHOWN) if m is not None and any(_present(columns[m.column]))]
+            of_runs: list[str | int | float | bool | None] = [of.get(metric.name) for of in values]
+            if any(value is not None for value in of_runs):
+                columns[metric.column] = of_runs
+        shown = [m for m in map(metrics().get, _SHOWN) if m is not None and m.column in columns]
         names = ["design", *(["seed"] if self._seeds > 1 else []), *(metric.column for metric in shown)]
         return Table(_nvlab.Frame.of_columns(list(columns.items())), names)
 
@@ -196,10 +198,6 @@ class Comparison:
 
 
 _SHOWN = ("iops", "throughput", "write.mean", "write.p99", "read.mean", "read.p99", "waf", "lifetime", "price")
-
-
-def _present(values: list[str | int | float | bool | None]) -> Iterator[bool]:
-    return (value is not None for value in values)
 
 
 def compare(

@@ -29,13 +29,14 @@ _SHOWN = ("iops", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifeti
 
 
 class SweepTable(Table):
-    """The results of a sweep: a row for each point, with what was varied, every metric, the key of the run, and an error where
-    there is no result."""
+    """The results of a sweep: a row for each point, with what was varied, the metrics that some point has, the key of the run, and an
+    error where there is no result. Files have every metric, whatever the results: their columns are always the same."""
 
     def __init__(self, frame: _nvlab.Frame, shown: Sequence[str], about: str, failed: int) -> None:
         super().__init__(frame, shown, about)
         #: Points without a result; column `error` says why.
         self.failed = failed
+        self._present = frame.with_values()
 
     def report(
         self, path: str | os.PathLike[str], *, metrics: Sequence[str] = (), front: Sequence[str] = ()
@@ -46,8 +47,9 @@ class SweepTable(Table):
         path.write_text(_nvlab.sweep_page(self._frame, list(metrics), list(front)), encoding="utf-8")
         return path
 
-    def _like(self, frame: _nvlab.Frame) -> Table:
-        return Table(frame, self._shown, self.about)
+    @property
+    def _whole(self) -> _nvlab.Frame:
+        return self._present
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuilt, (self._frame.to_ipc(), self._shown, self.about, self.failed))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from . import _nvlab
 from ._html import grid
@@ -43,36 +43,67 @@ class Table:
     @property
     def columns(self) -> list[str]:
         """The names of the columns, with the units of numbers: `write.p99_ns`."""
-        return self._frame.names
+        return self._whole.names
 
     def __len__(self) -> int:
         return len(self._frame)
 
-    def __getitem__(self, name: str) -> list[Cell]:
-        """The values of a column, in base units; a metric may be named without its unit."""
+    @overload
+    def __getitem__(self, what: str) -> list[Cell]: ...
+    @overload
+    def __getitem__(self, what: int) -> dict[str, Cell]: ...
+    @overload
+    def __getitem__(self, what: slice) -> Table: ...
+    def __getitem__(self, what: str | int | slice) -> list[Cell] | dict[str, Cell] | Table:
+        """The values of a column, in base units (`t["waf"]`; a metric may be named without its unit), a row (`t[0]`, `t[-1]`), or a
+        table of some rows (`t[:3]`, `t[::2]`).
+
+        >>> import nvlab as nv
+        >>> t = nv.Table.of_columns({"design": ["a", "b", "c"], "waf": [1.0, 2.0, 4.0]})
+        >>> t["waf"], t[-1], t[:2]["design"], len(t[::2])
+        ([1.0, 2.0, 4.0], {'design': 'c', 'waf': 4.0}, ['a', 'b'], 2)
+        """
+        if isinstance(what, slice):
+            start, stop, step = what.indices(len(self))
+            places = range(start, stop, step)
+            return self._like(self._rows(start, len(places)) if step == 1 else self._whole.take(list(places)))
+        if isinstance(what, str):
+            try:
+                return self._frame.column(self.column_of(what))
+            except InputError as error:
+                raise KeyError(str(error)) from None
         try:
-            return self._frame.column(self.column_of(name))
-        except InputError as error:
-            raise KeyError(str(error)) from None
+            at = range(len(self))[what]
+        except IndexError:
+            raise IndexError(f"row {what} of a table of {len(self)} rows") from None
+        return next(iter(self._like(self._rows(at, 1))))
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         """Its rows."""
         names = self.columns
-        for row in zip(*(self._frame.column(name) for name in names), strict=True):
+        for row in zip(*(self._whole.column(name) for name in names), strict=True):
             yield dict(zip(names, row, strict=True))
 
     def head(self, count: int = 10) -> Table:
         """The first rows."""
-        return self._like(self._frame.rows(0, count))
+        return self._like(self._rows(0, count))
+
+    @property
+    def _whole(self) -> _nvlab.Frame:
+        """What other packages see of it: every column."""
+        return self._frame
+
+    def _rows(self, start: int, count: int) -> _nvlab.Frame:
+        return self._whole.rows(start, count)
 
     def _like(self, frame: _nvlab.Frame) -> Table:
-        return Table(frame, self._shown, self.about)
+        return Table(frame, [name for name in self._shown if name in frame.names], self.about)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._frame.__arrow_c_stream__(requested_schema)
+        return self._whole.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        return self._frame.__arrow_c_schema__()
+        return self._whole.__arrow_c_schema__()
 
     def arrow(self) -> pyarrow.Table:
         """As a table of pyarrow."""
@@ -153,7 +184,7 @@ class Table:
 
     def column_of(self, name: str) -> str:
         """The column of a name: the name itself, or that of a metric without its unit."""
-        names = self.columns
+        names = self._frame.names
         if name in names:
             return name
         found = _metrics().get(name)

@@ -18,6 +18,11 @@ from ._table import Table
 from ._text import Value
 from ._workload import Workload, workload
 
+#: Options of a trace that say how its file is read.
+_READING = frozenset(
+    ("action", "skip_bad", "columns", "separator", "header", "read", "write", "trim", "flush")
+)
+
 #: What `head` reads at least: recorders write requests a little out of order.
 _HEAD_LINES = 65_536
 
@@ -149,8 +154,9 @@ def trace(
     volumes: Sequence[str] = (),
     **options: Value | None,
 ) -> Trace:
-    """A recorded trace: MSR Cambridge, SPC, blkparse, fio iologs, MQSim, Alibaba, Tencent, Parquet, nvt; plain, .gz, .zst
-    (`explain("traces")`). The format is known by the file's name, or given. Options are those of its replay, as for
+    """A recorded trace: MSR Cambridge, SPC, blkparse, fio iologs, MQSim, Alibaba, Tencent, SYSTOR '17, FIU, CloudPhysics vscsi,
+    Meta's CacheLib and Baleen, Parquet, nvt, or any text table (`columns="time_s,op,offset_bytes,length_bytes"`); plain, .gz, .zst
+    (`explain("traces")`). The format is known by the file's first lines, its name, or given. Options are those of its replay, as for
     `workload`: `compact=True`, `align="4KiB"`, `qd=32`.
 
     Or a data frame of pandas, polars, pyarrow or DuckDB, with the columns of a trace in Parquet: `time_s` (or `_ms`, `_us`,
@@ -161,13 +167,26 @@ def trace(
     >>> rows = nv.Table.of_columns({"time_us": [0, 90], "op": ["write", "read"], "offset_bytes": [0, 0], "length_bytes": [4096, 512]})
     >>> nv.trace(rows).info().write_bytes
     4096
+
+    A text table by the names of its columns:
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "my.csv"
+    >>> _ = file.write_text("1 0 48 W\\n2 48 8 R\\n")
+    >>> nv.trace(file, columns="time_us,offset_sectors,length_sectors,op").info().write_bytes
+    24576
     """
     if isinstance(path, ArrowStream):
         if format is not None:
             raise InputError(f"format={format!r}: a data frame has none")
         return Trace(text_of_frame(path), volumes, options)
     text = os.fspath(path)
-    return Trace(f"{text}:{format}" if format else text, volumes, options)
+    # What says how the file is read belongs to it, whether it is replayed or looked at.
+    reading: dict[str, Value | None] = {name: options.pop(name) for name in _READING & options.keys()}
+    if isinstance(reading.get("header"), bool):
+        reading["header"] = "yes" if reading["header"] else "no"
+    plain = workload(f"{text}:{format}" if format else text, **dict(sorted(reading.items())))
+    return Trace(plain.text, volumes, options)
 
 
 def make_trace(

@@ -144,3 +144,12 @@ def test_lifetimes_without_cleaning_are_told() -> None:
     short = nv.sweep("bench-4g", {"ftl.spare": ["10 %", "20 %"]}, "zipf qd=8", **QUICK)
     assert "the cost of cleaning is not in the lifetimes of 2 of 2 runs" in short.about
     assert max(short["lifetime.regained"]) < 0.1  # type: ignore[type-var, operator]
+
+
+def test_only_columns_with_values_are_given_to_others(table: nv.SweepTable) -> None:
+    frame = table.polars()
+    assert len(frame.columns) < 100 and all(frame[name].null_count() < len(frame) for name in frame.columns)
+    assert frame.columns == table.columns == table[:2].columns == table.arrow().column_names
+    # What no point has can be asked for all the same.
+    assert "program.time_s" not in table.columns and table["program.time"] == [None] * 6
+    assert "error" not in table.columns and table[0]["ftl.spare"] == 0.1

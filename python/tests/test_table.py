@@ -56,3 +56,15 @@ def test_tables_of_columns() -> None:
     with pytest.raises(KeyError):
         table["e"]
     assert "&lt;" in nv.Table.of_columns({"a": ["<script>"]})._repr_html_()
+
+
+def test_rows_and_slices() -> None:
+    table = nv.Table.of_columns({"n": list(range(5)), "b": list("vwxyz")})
+    assert table[0] == {"n": 0, "b": "v"} and table[-1] == {"n": 4, "b": "z"}
+    assert isinstance(table[:3], nv.Table) and table[:3]["n"] == [0, 1, 2] and table[3:]["b"] == ["y", "z"]
+    assert table[::2]["n"] == [0, 2, 4] and table[::-1]["n"] == [4, 3, 2, 1, 0] and len(table[7:]) == 0
+    assert [row["n"] for row in table] == table["n"] and list(reversed(table[1:3]["b"])) == ["x", "w"]
+    assert list(table)[1:3] == list(table[1:3])
+    for missing in (5, -6):
+        with pytest.raises(IndexError, match="of a table of 5 rows"):
+            table[missing]

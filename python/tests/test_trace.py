@@ -119,3 +119,16 @@ def test_a_frame_that_is_no_trace_says_why() -> None:
         nv.trace(nv.Table.of_columns({**table, "offset_sectors": [0, None, *[0] * 998]}))
     with pytest.raises(nv.InputError, match="a data frame has none"):
         nv.trace(nv.Table.of_columns(table), format="msr")
+
+
+def test_a_text_table_by_its_columns(tmp_path: Path) -> None:
+    file = tmp_path / "my.csv"
+    file.write_text("when;rw;where;many\n1;0;8;8\n2;1;0;16\n")
+    trace = nv.trace(
+        file, columns="time_ms,op,offset_sectors,length_sectors", read="0", write="1", header=True, qd=2
+    )
+    assert trace.info().read_bytes == 4096 and trace.head()["op"] == ["read", "write"]
+    assert "columns=time_ms,op,offset_sectors,length_sectors (as said)" in trace.about
+    assert trace.text.endswith(" qd=2") and "header=yes" in trace.text
+    with pytest.raises(nv.InputError, match="my.csv:2: column 2 .op. '0' is wrong"):
+        nv.trace(file, columns="time_ms,op,offset_sectors,length_sectors").info()

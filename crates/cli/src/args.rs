@@ -255,6 +255,9 @@ pub struct Run {
     /// Repeat with N seeds, each on a device prepared anew, and report mean and 95 % interval
     #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
+    /// Print these metrics only, as compare does, e.g. -m iops,write.p99,waf
+    #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
+    pub metrics: Vec<String>,
     /// Exit with 1 unless true, e.g. --assert 'waf < 2.5' (repeatable)
     #[arg(long = "assert", value_name = "EXPR")]
     pub asserts: Vec<String>,

@@ -217,6 +217,9 @@ mod tests {
         assert!(explain("media.tlc.read").unwrap().contains("for kind nand, nor"));
         assert!(explain("fifo").unwrap().contains("\nftl.clean.kind\n"));
         assert!(explain("wear.threshold").unwrap().starts_with("ftl.wear.threshold"));
+        for (name, title) in [("fsync", "Flushes: "), ("op", "Spare: "), ("overprovisioning", "Spare: ")] {
+            assert!(explain(name).unwrap().starts_with(title), "{name}");
+        }
         assert_eq!(explain("colour"), None);
         assert_eq!(suggestion("exit-coeds"), "there is nothing on `exit-coeds`; did you mean `exit-codes`?");
     }

@@ -93,7 +93,7 @@ impl Task {
             // What does not fit in the part that is written is refused here, too.
             own_of(&design, source, &settings.state)?;
         }
-        if filled < capacity && work.footprint().end > filled {
+        if settings.state.is_left(work.footprint().end, capacity) {
             notes.push(format!(
                 "the workload reaches beyond the {} that the device is filled with: what was never written is read as zeros \
                  without an access to flash",

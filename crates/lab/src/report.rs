@@ -14,6 +14,7 @@
 //! | [`mod@html`] | results as one self-contained HTML file |
 //! | `departure` | whether a run stayed at the write amplification that its device was prepared to |
 //! | `warnings` | what a reader must know that no figure shows |
+//! | `names` | designs side by side: what all share is said once |
 //! | `notes` | what must be known before figures are used |
 //! | `timeline` | one run over time, as Chrome's trace events |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
@@ -26,6 +27,7 @@ mod document;
 pub mod html;
 pub mod human;
 pub mod metric;
+mod names;
 mod notes;
 pub mod number;
 pub mod page;

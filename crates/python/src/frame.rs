@@ -6,11 +6,13 @@ use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float32Type, Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt64Array,
+    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt32Array,
+    UInt64Array,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType};
+use arrow_select::take::take_record_batch;
 use nvlab_lab::columns_out::parquet_of;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -68,6 +70,20 @@ impl Frame {
     fn rows(&self, start: usize, count: usize) -> Frame {
         let start = start.min(self.0.num_rows());
         Frame(self.0.slice(start, count.min(self.0.num_rows() - start)))
+    }
+
+    /// The rows at these places.
+    fn take(&self, places: Vec<u32>) -> PyResult<Frame> {
+        let places = UInt32Array::from(places);
+        Ok(Frame(take_record_batch(&self.0, &places).map_err(refused)?))
+    }
+
+    /// The columns in which some row has a value; all of them if there are no rows.
+    fn with_values(&self) -> PyResult<Frame> {
+        let rows = self.0.num_rows();
+        let has_values = |at: &usize| rows == 0 || self.0.column(*at).null_count() < rows;
+        let kept: Vec<usize> = (0..self.0.num_columns()).filter(has_values).collect();
+        Ok(Frame(self.0.project(&kept).map_err(refused)?))
     }
 
     /// A table of columns with names.

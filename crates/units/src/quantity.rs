@@ -370,6 +370,15 @@ pub fn exact_bytes(bytes: u64) -> String {
     exact(bytes, BYTES, "B")
 }
 
+/// A size as a message says it: exactly if that is short, else with three digits and in bytes: `114 GiB (122245505024 B)`.
+pub fn told_bytes(bytes: u64) -> String {
+    let exact = exact_bytes(bytes);
+    match exact.bytes().filter(u8::is_ascii_digit).count() {
+        ..=6 => exact,
+        _ => format!("{} ({bytes} B)", display_bytes(bytes)),
+    }
+}
+
 /// A time that [`span`] reads back exactly: `8.33 ms`, `100 ns`.
 pub fn exact_span(span: Span) -> String {
     exact(span.ps(), &SPANS[..5], "ps")

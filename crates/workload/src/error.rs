@@ -1,5 +1,6 @@
 //! The error type of this crate: what was wrong with the input, and where.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Why a workload could not be made, read or written. The message names the place and what is allowed.
@@ -37,7 +38,7 @@ pub enum WorkloadError {
         /// The line, from 1.
         line: u64,
         /// The column or option.
-        column: &'static str,
+        column: Cow<'static, str>,
         /// The text found there.
         found: String,
         /// What is allowed there.

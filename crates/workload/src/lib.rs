@@ -51,7 +51,7 @@
 //! | [`objects`] | operations on objects that a program keeps, and stores of them |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
 //! | [`arrivals`] | when requests or transactions arrive, and when they end |
-//! | [`trace`] | readers and writers of nine trace formats, plain or compressed |
+//! | [`trace`] | readers and writers of trace formats and of any text table, plain or compressed |
 //! | [`columns`] | a trace in memory, one array per column; [`nvt`] is its file format |
 //! | [`info`] | the output of `nvlab trace info` and `nvlab trace head` |
 //! | [`suggest`] | "did you mean ...?" |

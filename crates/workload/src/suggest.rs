@@ -18,6 +18,18 @@ pub(crate) fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> 
     nearest(word, known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
 }
 
+/// The names with dots of which `wanted` is a whole part (`waf.padding` of `padding`), if there are some and not many, as a list in
+/// back quotes without the outer ones; else the nearest name.
+pub fn near_or_with<'a>(wanted: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    const LISTED_MAX: usize = 6;
+    let has_part = |name: &&str| name.split('.').any(|part| part == wanted);
+    let with: Vec<&str> = known.clone().filter(has_part).collect();
+    match with.len() {
+        1..=LISTED_MAX => Some(with.join("`, `")),
+        _ => nearest(wanted, known).map(str::to_owned),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +42,12 @@ mod tests {
         assert_eq!(nearest("sise", known), Some("size"));
         assert_eq!(nearest("latency", known), None);
         assert_eq!(hint("sise", known), "; did you mean 'size'?");
+    }
+    #[test]
+    fn a_part_of_a_name_is_answered_with_the_names_that_have_it() {
+        let near = |word| near_or_with(word, ["waf.padding", "waf", "read.p99", "write.p99"].into_iter());
+        assert_eq!(near("padding").as_deref(), Some("waf.padding"));
+        assert_eq!(near("p99").as_deref(), Some("read.p99`, `write.p99"));
+        assert_eq!(near("wav").as_deref(), Some("waf"));
     }
 }

@@ -141,6 +141,23 @@ impl<'a> Words<'a> {
     }
 }
 
+/// A size as workloads say it: with a unit (`4 KiB`), by fio's letters, of 1024 (`4k`, `2G`), or a bare number of bytes.
+pub(crate) fn size(text: &str) -> Result<u64, QuantityError> {
+    let text = text.trim();
+    let letter = |byte: &u8| b"kmgt".iter().position(|known| known.eq_ignore_ascii_case(byte));
+    let (number, power) = match text.as_bytes() {
+        [number @ .., last] if letter(last).is_some() => (number, 1 + letter(last).unwrap_or(0) as u32),
+        number => (number, 0),
+    };
+    let is_whole = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    let number =
+        std::str::from_utf8(number).ok().filter(|_| is_whole).and_then(|text| text.parse::<u64>().ok());
+    match number.and_then(|number| number.checked_mul(1024u64.pow(power))) {
+        Some(bytes) => Ok(bytes),
+        None => quantity::bytes(text),
+    }
+}
+
 /// The first word, or a double-quoted text with the characters directly attached to it; and the rest.
 fn split_head(text: &str) -> (String, &str) {
     let text = text.trim_start();
@@ -150,4 +167,27 @@ fn split_head(text: &str) -> (String, &str) {
     }
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     (text[..end].to_owned(), &text[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_bytes_or_fios() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("4k", 4096),
+            ("2G", 2 << 30),
+            ("1t", 1 << 40),
+            ("4 KiB", 4096),
+            ("4 kB", 4000),
+            ("0", 0),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "k", "4q", "-1", "4.5k", "99999999999999t", "4 k"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
 }

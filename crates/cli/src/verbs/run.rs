@@ -9,7 +9,7 @@ use crate::runs;
 use nvlab_lab::engine::{Done, TaskError};
 use nvlab_lab::plan::{Named, Task};
 use nvlab_lab::report::{
-    Assertion, AssertionDocument, Format, RunDocument, RunsDocument, compare_text, run_text, timeline,
+    Assertion, AssertionDocument, Format, RunDocument, RunsDocument, compare_text, metric, run_text, timeline,
 };
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{DriveError, RunError};
@@ -21,6 +21,7 @@ use std::time::Duration;
 
 pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     // Errors that can be found without running anything are reported first.
+    args.metrics.iter().try_for_each(|name| metric::find(name).map(drop)).map_err(Failure::Input)?;
     let asserts = args.asserts.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
     let asserts = asserts.map_err(Failure::Input)?;
     let named = Named::load(&args.design, &args.simulation.set)?;
@@ -35,7 +36,7 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
     let results: Vec<RunResult> = done.iter().map(|run| run.result.clone()).collect();
     let verdicts = check(&asserts, &results)?;
-    print(output, &results, &verdicts)?;
+    print(output, &args.metrics, &results, &verdicts)?;
     runs::say_where(output, &done);
     if let (Format::Human, [Done { dir: Some(dir), .. }]) = (output.format, done.as_slice()) {
         output.note(format_args!("as a page: nvlab report {}", dir.display()));
@@ -73,7 +74,7 @@ fn watch(
     };
     let results = [result];
     let verdicts = check(asserts, &results)?;
-    print(output, &results, &verdicts)?;
+    print(output, &args.metrics, &results, &verdicts)?;
     output.note("not kept, since it could be changed while it ran; the same run without --http is kept");
     end(output, args, &results, &verdicts)
 }
@@ -115,8 +116,16 @@ fn check(asserts: &[Assertion], results: &[RunResult]) -> Result<Vec<AssertionDo
     Ok(checked)
 }
 
-fn print(output: &Output, results: &[RunResult], asserts: &[AssertionDocument]) -> Result<(), Failure> {
+fn print(
+    output: &Output,
+    metrics: &[String],
+    results: &[RunResult],
+    asserts: &[AssertionDocument],
+) -> Result<(), Failure> {
     match (output.format, results) {
+        (format, runs) if !metrics.is_empty() => {
+            output.print(compare_text(&[runs.to_vec()], metrics, format).map_err(Failure::Input)?);
+        }
         (Format::Human, [only]) => output.print(run_text(only, output.style())),
         (Format::Json, [run]) => output.print(document(&RunDocument::new(run, asserts))),
         (Format::Json, runs) => output.print(document(&RunsDocument::new(runs, asserts))),

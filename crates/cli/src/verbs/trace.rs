@@ -72,12 +72,13 @@ fn as_recorded(text: &str) -> Result<ReplaySpec, Failure> {
         volumes: spec.volumes.clone(),
         action: spec.action,
         skip_bad: spec.skip_bad,
+        table: spec.table.clone(),
         ..ReplaySpec::new(spec.path.clone())
     };
     if plain != spec {
         return Err(Failure::Input(format!(
             "'{text}': traces are looked at and converted as they were recorded; only volume=, \
-             action= and skip-bad= are of use here"
+             action=, skip-bad=, and columns= of a table with what goes with it are of use here"
         )));
     }
     Ok(spec)
@@ -105,7 +106,8 @@ pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Fa
     }
     let format = spec.format.or_else(|| TraceFormat::from_file_name(&spec.path));
     let format = format.ok_or_else(|| {
-        let known = TraceFormat::ALL.map(|format| format!(":{format}")).join(", ");
+        let written = TraceFormat::ALL.into_iter().filter(|format| format.is_written());
+        let known = written.map(|format| format!(":{format}")).collect::<Vec<_>>().join(", ");
         Failure::Input(format!(
             "{}: its extension names no trace format; add one of {known}",
             spec.path.display()

@@ -258,8 +258,9 @@ impl Context {
         }
     }
 
-    /// Reports every key and table of the design that was not read.
-    pub fn report_unused(&mut self) {
+    /// Reports every key and table of the design that was not read. If an error ended the reading early (`is_whole` is false), a
+    /// key that exists may just not have been reached: it is reported only where the kind of its table rules it out.
+    pub fn report_unused(&mut self, is_whole: bool) {
         let mut unknown_tables = BTreeSet::new();
         for (table, place) in &self.top.tables {
             let inside_unknown =
@@ -281,11 +282,30 @@ impl Context {
         for (path, leaf) in leaves {
             let inside = |table: &String| path.starts_with(&format!("{table}."));
             let silent = unknown_tables.iter().any(inside) || self.murky.iter().any(inside);
-            if !silent && !self.used.contains(&path) {
+            if !silent && !self.used.contains(&path) && (is_whole || !self.may_be_meant(&path)) {
                 let error = self.unused(&path, &leaf);
                 self.errors.push(error);
             }
         }
+    }
+
+    /// True if a key exists and nothing that was read rules it out.
+    fn may_be_meant(&self, path: &str) -> bool {
+        if self.keys.is_table(path) || self.keys.find(path, None).is_none() {
+            return false;
+        }
+        let table = key::parent(path);
+        let own = format!("{table}.kind");
+        // A table with a kind of its own is ruled by that alone, and it was not read.
+        let kind = match self.keys.find(&own, None) {
+            Some(_) if !self.resolved.iter().any(|resolved| resolved.path == own) => return true,
+            _ => self.kind_of(table),
+        };
+        let fits = |key: &Key| {
+            key::matches(key.path, path)
+                && (key.kinds.is_empty() || kind.as_deref().is_none_or(|kind| key.kinds.contains(&kind)))
+        };
+        self.keys.all().any(fits)
     }
 
     fn unused(&self, path: &str, leaf: &Leaf) -> FileError {

@@ -119,7 +119,7 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     let mut context = Context::new(keys::table(), top, errors);
     load_parts(&mut context);
     let design = resolve::resolve(&mut context, &stem(&source.name));
-    context.report_unused();
+    context.report_unused(design.is_some());
     if let (Some(design), true) = (&design, context.errors.is_empty())
         && let Err(problem) = design.check_controller()
     {

@@ -5,7 +5,7 @@
 
 use super::part::{Flash, Part};
 use super::{Design, Ftl, HostPath, PathKind};
-use nvlab_units::quantity::display_fraction;
+use nvlab_units::quantity::{display_fraction, exact_span};
 use nvlab_units::{Rate, Span};
 
 /// What the cells of a kind of flash can do.
@@ -55,6 +55,15 @@ const RANGES: [Range; 4] = [
         basis: "ISSCC 2018 to 2023 (reads of 65 to 170 us; two-pass word lines of 1.6 to 9 ms a page, 22 ms by the rate of a data-centre drive), ratings of 300 to 1 500",
     },
 ];
+
+/// Years that cells keep their data, least and most, and what that is.
+const RETENTION: ([u32; 2], &str) =
+    ([1, 40], "JESD218 asks for 3 months to 1 year of worn drives, NOR promises 20 years");
+/// The fastest bus of a chip, in bytes a second, and what that is.
+const CHIP_BUS: (u64, &str) = (
+    100_000_000_000,
+    "ONFI 5.1 carries 3.6 GB/s; 100 GB/s stands for a bus whose time is in that of the read",
+);
 
 /// The fastest link of each kind, in bytes a second, and what that is.
 const LINKS: [(PathKind, u64, &str); 2] = [
@@ -175,9 +184,22 @@ fn nand(name: &str, flash: &Flash) -> Vec<String> {
         .into_iter()
         .filter(|(_, value, [least, most])| value < least || value > most)
         .map(|(key, value, [least, most])| {
-            format!("media.{name}.{key}: {value} us; {cell} takes {least} to {most} us ({})", range.basis)
+            let [value, least, most] =
+                [value, least, most].map(|us| exact_span(Span::from_ps((us * 1e6) as u64)));
+            format!("media.{name}.{key}: {value}; {cell} takes {least} to {most} ({})", range.basis)
         })
         .collect();
+    let ([least, most], basis) = RETENTION;
+    if let Some(years) = flash.retention_years.filter(|years| !(least..=most).contains(years)) {
+        found.push(format!(
+            "media.{name}.retention_years: {years} years; cells keep data for {least} to {most} ({basis})"
+        ));
+    }
+    let (rate, (most, basis)) = (bytes_per_second(flash.transfer), CHIP_BUS);
+    if rate > 1.01 * most as f64 {
+        let [rate, most] = [rate, most as f64].map(bandwidth);
+        found.push(format!("media.{name}.transfer: {rate}; at most {most} ({basis})"));
+    }
     let [least, most] = range.cycles;
     if !(least..=most).contains(&flash.endurance) {
         found.push(format!(
@@ -214,10 +236,21 @@ mod tests {
 
     #[test]
     fn slips_of_a_unit_are_named() {
-        let cases: [(&str, &[&str], &str); 8] = [
-            ("ssd-tlc", &["media.tlc.program=1 us"], "media.tlc.program: 1 us; TLC takes 250 to 8000 us"),
+        let cases: [(&str, &[&str], &str); 11] = [
+            ("ssd-tlc", &["media.tlc.program=1 us"], "media.tlc.program: 1 us; TLC takes 250 us to 8 ms"),
             ("ssd-tlc", &["media.tlc.read=[\"45 ns\",\"60 ns\",\"75 ns\"]"], "media.tlc.read"),
-            ("ssd-tlc", &["media.tlc.erase=5 s"], "media.tlc.erase"),
+            ("ssd-tlc", &["media.tlc.erase=5 s"], "media.tlc.erase: 5 s; TLC takes 1 ms to 30 ms"),
+            (
+                "ssd-tlc",
+                &["media.tlc.retention_years=1000"],
+                "media.tlc.retention_years: 1000 years; cells keep data",
+            ),
+            (
+                "ssd-tlc",
+                &["media.tlc.transfer=1600 GB/s"],
+                "media.tlc.transfer: 1600000 MB/s; at most 100000 MB/s (ONFI",
+            ),
+            ("ssd-tlc", &["media.tlc.read=45 ns"], "media.tlc.read: 45 ns; TLC takes 25 us to 250 us"),
             ("ssd-tlc", &["media.tlc.endurance=100000"], "media.tlc.endurance: 100000 cycles"),
             (
                 "ssd-tlc",

@@ -153,7 +153,7 @@ impl Sheet {
         let part = part::read(&mut context, "media.part");
         // Numbers for error correction wait for a design that turns it on.
         context.give_up_on("media.part.ecc");
-        context.report_unused();
+        context.report_unused(part.is_some());
         match part {
             Some(part) if context.errors.is_empty() => {
                 let facts = facts(&context.top);

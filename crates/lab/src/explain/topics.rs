@@ -210,7 +210,7 @@ sees. Every part names the source of its price; prices of today are assumptions,
 designs.",
     },
     Topic {
-        names: &["spare", "over-provisioning", "op", "utilization"],
+        names: &["spare", "over-provisioning", "overprovisioning", "op", "utilization"],
         title: "Spare: raw capacity the host does not see",
         text: "\
 \x20 logical units = floor(raw units x (1 - spare)),   utilization = 1 - spare
@@ -218,6 +218,20 @@ designs.",
 Drives are often described by raw / logical - 1 instead, their over-provisioning: `ftl.op = \"25 %\"`
 is `ftl.spare = \"20 %\"`. Bad blocks, the blocks being filled and the erased reserve come out of the
 spare: of a small drive they may be most of it.",
+    },
+    Topic {
+        names: &["flush", "fsync", "fdatasync", "fua", "barrier"],
+        title: "Flushes: what fsync asks of a device",
+        text: "\
+A program's fsync makes its file system write what is dirty and then flush the device: all writes
+that were acknowledged before are safe from a power cut when the flush is. Workloads say flush=N
+(after every N writes), fio jobs fsync=N, fdatasync=N and end_fsync, traces have them (FN in
+blkparse, sync in an iolog); fua=yes forces each write alone.
+
+With a volatile buffer (`ftl.buffer.in` without `backup`) a flush waits until all of it is
+programmed, and the page that was being filled is padded: waf.padding and flush.p99 say what that
+costs. A buffer with a battery or capacitor, or none, has nothing to wait for. `nvlab cut` checks
+what survives.",
     },
     Topic {
         names: &["parts", "basis", "datasheets"],
@@ -255,9 +269,9 @@ compares.",
   shares   80 %, 0.8, 1e-4
   prices   0.06 USD/GiB, 30 USD/MB
   counts   1_000_000, 15.5M, 1e6
-One space before the unit or none. `4k` of bytes is refused: write 4 KiB or 4 kB. (In fio job
-files, k is 1024, as fio has it.) Values are exact: what is not a whole number of bytes or
-picoseconds is refused.",
+One space before the unit or none. In designs `4k` of bytes is refused: write 4 KiB or 4 kB. In
+workloads and fio job files `4k` is 4096, as fio has it, and a bare number is bytes. Values are
+exact: what is not a whole number of bytes or picoseconds is refused.",
     },
     Topic {
         names: &["memory", "tps", "transactions", "time-split"],
@@ -324,19 +338,36 @@ say which thread did. `path.overhead.host` is added whole.",
         names: &["formats", "format", "traces"],
         title: "Formats: traces that are read, results that are written",
         text: "\
-Traces, by the ending of the file or after a colon (web.csv.gz:msr):
-  msr        MSR Cambridge csv
+Traces, by their first lines, the ending of the file or after a colon (web.csv.gz:msr):
+  msr        MSR Cambridge csv; with response times
   spc        Storage Performance Council, as in the UMass collection
-  blkparse   text of blkparse
+  blkparse   text of blkparse; completions (C) give response times
   iolog      fio iolog, version 2 or 3
   mqsim      MQSim text
   alibaba    Alibaba block traces (2020)
   tencent    Tencent cloud block storage
+  systor     SYSTOR '17: Timestamp,Response,IOType,LUN,Offset,Size; with response times
+  fiu        FIU (IODedup, SRCMap): ns pid process lba sectors R|W major minor [hash]
+  vscsi      CloudPhysics vscsi, binary, version 1 or 2 (with response times); only read
+  cachelib   Meta's storage traces, csv: op_time,block_id,block_id_size,...; only read
+  baleen     Meta's storage traces of Baleen: block_id io_offset io_size op_time ...; only read.
+             Both name blocks: each gets a place on the device when it is first accessed
+  table      any text table, by the names of its columns (below)
   parquet    a table: time_UNIT (s, ms, us, ns, ps; or a timestamp `time`), op (read, write, trim,
              flush), offset_bytes or offset_sectors, length_bytes or length_sectors; optionally
              volume, fua, response_UNIT; other columns are left aside. A folder of such files is one
              trace: a file or folder volume=NAME for each volume (trace split --extension parquet)
   nvt        our own column file: what `nvlab trace convert` makes of the others
+
+Tables: -w 'my.csv columns=time_s,op,offset_bytes,length_bytes'
+  time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, sectors of 512 B, or a
+  size as 4KiB); optionally volume, fua, response_UNIT; - is left aside, as are further columns
+  separator=comma|tab|semicolon|bar|space or one character (default: what the first line has)
+  header=yes|no        (default: yes if its cells for numbers have no digit); # begins a comment
+  read=0 write=1       words for operations besides the usual ones; several with commas; trim, flush
+Without columns= they are those that the header names, exactly or by usual words (timestamp, iotype,
+lba, size, latency_us); what was made of it is shown, and what may mean two things is refused.
+Lines such as `1 0 48 W` (SimpleSSD): columns=time_us,offset_sectors,length_sectors,op
 
 Results on stdout, by --format: human (tables), json (one document), jsonl (one per line), csv,
 md. Numbers in json are in base units with the unit in the name; `nvlab report --schema` prints the

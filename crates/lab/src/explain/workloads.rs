@@ -40,8 +40,9 @@ Generators: 'KIND key=value ...'
   selfsimilar h=0.2            the same within the hot part, and so on
   jesd219                      JEDEC's enterprise endurance workload: tbw and dwpd as in data sheets
 with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 threads=4 rate=20k/s span=1GiB offset=10% flush=N
-      fua=yes align=4KiB until=60s; qd is that of each thread. Threads matter to designs with stages
-      (`nvlab explain stacks`): to others, threads=4 qd=8 is the same as qd=32.
+      fua=yes align=4KiB until=60s; 4k is 4 KiB, a bare size is bytes; qd is that of each thread.
+      Threads matter to designs with stages (`nvlab explain stacks`): to others, threads=4 qd=8 is
+      the same as qd=32.
 
 Any of these and of those below that request blocks: used=300GB trimmed=yes|no
   300 GB of the device are in use, its first, and all requests go there (shares such as span=30% are
@@ -88,12 +89,13 @@ change the load and is not done here is refused by name.
 Traces: FILE[:FORMAT], plain, .gz or .zst (see `nvlab explain formats`), with
   scale-time=0.5 first=1h loop=3 copies=4 compact wrap align=4KiB qd=32 volume=NAME
   skip-bad=10: so many lines that fit no request are left out
+  columns=time_s,op,offset_bytes,length_bytes: any text table (nvlab explain formats)
   clip-trims: with compact, what is only trimmed is squeezed out too: a mkfs discards all there is
   think=keep: the program behind the trace, on this device. What it computed between an answer and
     the next request stays as recorded; a request waits for all that had been answered when it was
     asked. Its run time is the metric program.time. It needs response times, which `nvlab serve
-    --record FILE.nvt` and msr have. Threads that do not wait for each other are tied together: a
-    slower device would do better than is said.
+    --record FILE.nvt`, msr, systor, vscsi and blkparse have. Threads that do not wait for each
+    other are tied together: a slower device would do better than is said.
 builtin:NAME instead of FILE: the programs of traces/README.md (raw, file, bdb-btree, bdb-hash,
   pg-query, pg-scan, matmul, is), such as 'builtin:raw think=keep'.
 heap:STORE-WORKLOAD: 2,000 operations of a program that keeps objects, each line of 64 B that it

@@ -270,3 +270,16 @@ fn what_takes_long_is_said_with_its_reason_before_it_begins() {
         assert_eq!(notes("p4500-1tb", text, "steady"), "", "{text}");
     }
 }
+
+/// A workload on the part that is filled does not reach beyond it, however the two are rounded.
+#[test]
+fn a_span_as_large_as_what_is_filled_stays_inside() {
+    let notes = |workload: &str, state: &str| {
+        let source = Arc::new(Source::read(workload, None).unwrap());
+        let settings = Settings { seed: 1, until: None, state: state.parse().unwrap() };
+        let design = Design::load("bench-4g", &[]).unwrap();
+        Task::new(design, "bench-4g".into(), &source, settings).unwrap().notes.join("\n")
+    };
+    assert!(!notes("uniform span=30%", "full,fill=30%").contains("reaches beyond"));
+    assert!(notes("uniform span=31%", "full,fill=30%").contains("reaches beyond the "));
+}

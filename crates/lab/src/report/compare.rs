@@ -3,6 +3,7 @@
 //!
 //! 1. A value is marked "same" if its interval and the baseline's share a point, or if both are equal.
 //! 2. The closing sentences name the best design and how far the others are from it.
+//! 3. For people, what all names share is said once, and equal notes on several designs are one; programs get whole names.
 
 mod machine;
 mod words;
@@ -10,6 +11,7 @@ mod words;
 pub(crate) use machine::csv_row;
 
 use super::metric::{self, Metric, Unit};
+use super::names::{Names, short_names, together};
 use super::reasons::reasons;
 use super::stats::Estimate;
 use super::warnings::warnings;
@@ -26,6 +28,8 @@ const GAP: u16 = 3;
 struct Comparison {
     columns: Vec<Metric>,
     rows: Vec<Row>,
+    /// What the names of all designs share, if it is left out of them.
+    shared: String,
     workload: String,
     /// How the devices were prepared.
     prepared: Vec<String>,
@@ -62,7 +66,8 @@ pub fn compare_text<S: AsRef<str>>(
     metrics: &[S],
     format: Format,
 ) -> Result<String, String> {
-    let comparison = comparison(groups, metrics)?;
+    let is_short = matches!(format, Format::Human | Format::Markdown);
+    let comparison = comparison(groups, metrics, is_short)?;
     Ok(match format {
         Format::Human => comparison.human(),
         Format::Markdown => comparison.markdown(),
@@ -74,10 +79,20 @@ pub fn compare_text<S: AsRef<str>>(
 
 /// The same table as Parquet: a row for each design, every column nullable, in base units with the unit in the name.
 pub fn compare_parquet<S: AsRef<str>>(groups: &[Vec<RunResult>], metrics: &[S]) -> Result<Vec<u8>, String> {
-    comparison(groups, metrics)?.parquet().map_err(|error| error.to_string())
+    comparison(groups, metrics, false)?.parquet().map_err(|error| error.to_string())
 }
 
-fn comparison<S: AsRef<str>>(groups: &[Vec<RunResult>], metrics: &[S]) -> Result<Comparison, String> {
+/// The closing sentences of a comparison, for people; none if there is nothing to compare.
+pub(super) fn sentences(groups: &[Vec<RunResult>]) -> Vec<String> {
+    comparison::<&str>(groups, &[], true).map_or(Vec::new(), |comparison| comparison.sentences())
+}
+
+/// With names for people, or whole ones.
+fn comparison<S: AsRef<str>>(
+    groups: &[Vec<RunResult>],
+    metrics: &[S],
+    is_short: bool,
+) -> Result<Comparison, String> {
     if groups.is_empty() || groups.iter().any(Vec::is_empty) {
         return Err("there is nothing to compare: every design needs at least one run".to_string());
     }
@@ -85,7 +100,7 @@ fn comparison<S: AsRef<str>>(groups: &[Vec<RunResult>], metrics: &[S]) -> Result
         [] => default_columns(groups),
         names => names.iter().map(|name| metric::find(name.as_ref())).collect::<Result<_, _>>()?,
     };
-    Ok(Comparison::new(groups, columns))
+    Ok(Comparison::new(groups, columns, is_short))
 }
 
 /// Columns that a comparison of recorded programs leaves out.
@@ -139,9 +154,17 @@ fn default_columns(groups: &[Vec<RunResult>]) -> Vec<Metric> {
 }
 
 impl Comparison {
-    fn new(groups: &[Vec<RunResult>], columns: Vec<Metric>) -> Comparison {
+    fn new(groups: &[Vec<RunResult>], columns: Vec<Metric>, is_short: bool) -> Comparison {
+        let whole: Vec<&str> = groups.iter().map(|runs| runs[0].design.name.as_str()).collect();
+        let Names { shared, short } = match is_short {
+            true => short_names(&whole),
+            false => {
+                let short = whole.iter().map(|name| name.to_string()).collect();
+                Names { shared: String::new(), short }
+            }
+        };
         let mut rows: Vec<Row> = Vec::new();
-        for runs in groups {
+        for (runs, name) in groups.iter().zip(short) {
             let cells = columns.iter().enumerate().map(|(index, column)| {
                 let baseline = rows.first().map(|row| row.cells[index].as_ref());
                 cell(column, runs, baseline)
@@ -149,40 +172,19 @@ impl Comparison {
             let cells = cells.collect();
             let seeds = runs.iter().map(|run| run.seed).collect();
             let keys = runs.iter().map(|run| run.key.clone()).collect();
-            rows.push(Row { name: runs[0].design.name.clone(), seeds, keys, cells });
+            rows.push(Row { name, seeds, keys, cells });
         }
         tell_apart(&mut rows);
-        let mut workloads: Vec<&str> = groups.iter().flatten().map(|run| run.workload.as_str()).collect();
-        workloads.dedup();
-        let (mut notes, mut doubts) = (Vec::new(), Vec::new());
-        if workloads.len() > 1 {
-            notes.push("the workloads differ: the rows may not be comparable".to_string());
-        }
-        for run in groups.iter().flatten() {
-            for (text, _) in
-                [human::precondition(run), human::requests(run)].iter().filter(|(_, wrong)| *wrong)
-            {
-                notes.push(format!("{}, seed {}: {text}", run.design.name, run.seed));
-            }
-        }
-        for ((runs, row), run) in groups.iter().zip(&rows).zip(groups.iter().filter_map(|runs| runs.first()))
-        {
-            notes.extend(warnings(run).iter().map(|warning| format!("{}: {warning}", row.name)));
-            let caveat = runs.iter().find_map(|run| run.lifetime.caveat.clone());
-            let caveat = caveat.filter(|_| columns.iter().any(Metric::is_life));
-            let of_row: Vec<String> = caveat.into_iter().chain(too_short(row, &columns)).collect();
-            doubts.extend(of_row.iter().map(|doubt| format!("{}: {doubt}", row.name)));
-            notes.extend(of_row.iter().map(|doubt| format!("{}: {doubt}", row.name)));
-            notes.extend(reasons(run).iter().map(|reason| format!("{}: {reason}", row.name)));
-        }
-        let lines = groups.iter().filter_map(|runs| runs.first());
-        let lines = lines.map(|run| (&run.design.name, human::precondition(run).0)).collect::<Vec<_>>();
+        let (notes, doubts) = notes(groups, &rows, &columns);
+        let lines = groups.iter().zip(&rows).map(|(runs, row)| (&row.name, human::precondition(&runs[0]).0));
+        let lines: Vec<_> = lines.collect();
         let is_one = lines.iter().all(|(_, line)| *line == lines[0].1);
         let prepared = match is_one {
             true => vec![format!("prepared: {}", lines[0].1)],
             false => lines.iter().map(|(name, line)| format!("{name} prepared: {line}")).collect(),
         };
-        Comparison { columns, rows, workload: groups[0][0].workload.clone(), prepared, notes, doubts }
+        let workload = groups[0][0].workload.clone();
+        Comparison { columns, rows, shared, workload, prepared, notes, doubts }
     }
 
     /// `zipf theta=0.99, 5 seeds, 95 % interval`.
@@ -202,6 +204,9 @@ impl Comparison {
 
     fn human(&self) -> String {
         let mut text = format!("{}\n", self.title());
+        if !self.shared.is_empty() {
+            text += &format!("designs: {}\n", self.shared);
+        }
         for line in &self.prepared {
             text += &format!("{line}\n");
         }
@@ -293,6 +298,37 @@ impl Parts for Option<Cell> {
         let marks: Vec<&str> = marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect();
         [shown.number, interval, shown.unit.to_string(), marks.join(" ")]
     }
+}
+
+/// What a reader must know before trusting a row, and of that what is about its values. What is said of several designs is said
+/// once.
+fn notes(groups: &[Vec<RunResult>], rows: &[Row], columns: &[Metric]) -> (Vec<String>, Vec<String>) {
+    let mut workloads: Vec<&str> = groups.iter().flatten().map(|run| run.workload.as_str()).collect();
+    workloads.dedup();
+    let mut of_all = Vec::new();
+    if workloads.len() > 1 {
+        of_all.push("the workloads differ: the rows may not be comparable".to_string());
+    }
+    let (mut notes, mut doubts) = (Vec::<(String, String)>::new(), Vec::new());
+    for (runs, row) in groups.iter().zip(rows) {
+        for run in runs {
+            let lines = [human::precondition(run), human::requests(run)];
+            let wrong = lines.into_iter().filter(|(_, wrong)| *wrong);
+            of_all.extend(wrong.map(|(text, _)| format!("{}, seed {}: {text}", row.name, run.seed)));
+        }
+    }
+    for (runs, row) in groups.iter().zip(rows) {
+        let named = |text: String| (row.name.clone(), text);
+        notes.extend(warnings(&runs[0]).into_iter().map(named));
+        let caveat = runs.iter().find_map(|run| run.lifetime.caveat.clone());
+        let caveat = caveat.filter(|_| columns.iter().any(Metric::is_life));
+        let of_row: Vec<_> = caveat.into_iter().chain(too_short(row, columns)).map(named).collect();
+        doubts.extend(of_row.iter().cloned());
+        notes.extend(of_row);
+        notes.extend(reasons(&runs[0]).into_iter().map(named));
+    }
+    of_all.extend(together(&notes, rows.len()));
+    (of_all, together(&doubts, rows.len()))
 }
 
 fn cell(column: &Metric, runs: &[RunResult], baseline: Option<Option<&Cell>>) -> Option<Cell> {

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `labels` | what runs are called, and their colours |
+//! | `verdict` | the answer in a few lines, above all else |
 //! | `head` | what ran, and how to run it again |
 //! | `summary`, `streams`, `cost` | sections that are tables |
 //! | `why` | what limits each run |
@@ -16,6 +17,7 @@ mod labels;
 mod software;
 mod streams;
 mod summary;
+mod verdict;
 mod wear;
 mod why;
 
@@ -30,7 +32,8 @@ pub fn html(results: &[RunResult], title: &str) -> String {
         page.lead("<p>There are no results.</p>\n");
         return page.html();
     }
-    page.lead(&head::workloads(&runs));
+    page.lead(&head::workloads(&runs, &labels::shared(results)));
+    page.lead(&verdict::lead(&runs));
     summary::section(&mut page, &runs);
     streams::section(&mut page, &runs);
     why::section(&mut page, &runs);

@@ -9,7 +9,7 @@ use crate::result::{
     DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
     is_life, regained,
 };
-use nvlab_workload::suggest::nearest;
+use nvlab_workload::suggest::near_or_with;
 use std::sync::LazyLock;
 
 /// What a metric counts in.
@@ -179,7 +179,7 @@ pub fn find(name: &str) -> Result<Metric, String> {
         return Ok(metric.clone());
     }
     let known = all.iter().map(|metric| metric.name.as_str()).chain(ALIASES.iter().map(|(alias, _)| *alias));
-    Err(match nearest(wanted, known) {
+    Err(match near_or_with(wanted, known) {
         Some(near) => format!("there is no metric `{}`; did you mean `{near}`?", name.trim()),
         None => {
             let heads = "throughput, iops, read.p99, write.mean, waf, erases, lifetime, price";
@@ -515,6 +515,12 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all.len());
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_answered_with_the_names() {
+        assert_eq!(find("padding").unwrap_err(), "there is no metric `padding`; did you mean `waf.padding`?");
+        assert!(find("wav").unwrap_err().contains("did you mean `waf`?"));
     }
 
     #[test]

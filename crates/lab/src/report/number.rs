@@ -25,10 +25,15 @@ impl Shown {
         Shown { number, unit, decimals, factor: factor.to_bits() }
     }
 
+    /// The unit, in base units.
+    pub(crate) fn factor(&self) -> f64 {
+        f64::from_bits(self.factor)
+    }
+
     /// Formats another value (an interval) with the unit and the decimals of this one, with one more digit where it
     /// would otherwise be rounded to 0.
     pub(crate) fn same_way(&self, value: f64) -> String {
-        let scaled = value / f64::from_bits(self.factor);
+        let scaled = value / self.factor();
         let text = format!("{scaled:.*}", self.decimals);
         let vanished = value != 0.0 && text.bytes().all(|b| b == b'0' || b == b'.');
         if vanished { format!("{scaled:.*}", self.decimals + 1) } else { text }

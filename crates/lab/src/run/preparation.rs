@@ -87,6 +87,12 @@ impl Preparation {
         share_of(capacity_bytes, self.fill)
     }
 
+    /// True if a workload reaches beyond what is filled, by more than the two are rounded.
+    pub(crate) fn is_left(&self, end: u64, capacity_bytes: u64) -> bool {
+        let filled = self.fill_bytes(capacity_bytes);
+        filled < capacity_bytes && end >= filled.saturating_add(GRAIN_BYTES)
+    }
+
     /// Bytes, from the beginning, that the writes to the steady state go to.
     pub(crate) fn span_bytes(&self, capacity_bytes: u64) -> u64 {
         share_of(capacity_bytes, self.span.unwrap_or(self.fill))

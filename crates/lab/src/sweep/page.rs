@@ -116,7 +116,7 @@ fn distributions(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> Str
         }
         let unit = metric.unit;
         let across = if is_wide { Axis::log(&metric.title) } else { Axis::linear(&metric.title) };
-        let across = across.text(move |value| unit.shown(value).to_string());
+        let across = across.units(move |value| unit.shown(value));
         let title = format!("{}: share of the volumes", metric.title);
         html += &Curves::new(&title, across, Axis::linear("%"), series).html_and_table();
     }
@@ -160,7 +160,7 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
                 Axis::names(&x.name, &x.values)
             };
             let unit = metric.unit;
-            let up = Axis::linear(&metric.title).text(move |value| unit.shown(value).to_string());
+            let up = Axis::linear(&metric.title).units(move |value| unit.shown(value));
             let place = at.iter().map(|(_, value)| *value).collect::<Vec<_>>().join(", ");
             let title = [metric.title.as_str(), &place].into_iter().filter(|text| !text.is_empty());
             html += &Curves::new(&title.collect::<Vec<_>>().join(": "), across, up, series).html_and_table();
@@ -251,7 +251,7 @@ fn scatter(sweep: &Sweep, groups: &[&Group<'_>], title: &str, x: &Metric, y: &Me
     });
     let axis = |metric: &Metric| {
         let unit = metric.unit;
-        Axis::linear(&metric.title).text(move |value| unit.shown(value).to_string())
+        Axis::linear(&metric.title).units(move |value| unit.shown(value))
     };
     Scatter::new(title, axis(x), axis(y), dots.collect()).less_is_better(less[0], less[1]).html_and_table()
 }

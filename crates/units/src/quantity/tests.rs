@@ -142,6 +142,8 @@ fn texts_for_people() {
     }
     assert_eq!(exact_bytes(1_920_000_000_000), "1.92 TB");
     assert_eq!(exact_bytes(16 << 20), "16 MiB");
+    assert_eq!(told_bytes(119_380_376 << 10), "114 GiB (122245505024 B)");
+    assert_eq!([told_bytes(16 << 20), told_bytes(32_770 << 10)], ["16 MiB", "32770 KiB"]);
     assert_eq!(exact_span(Span::from_ps(8_330_000_000)), "8.33 ms");
     assert_eq!(exact_bandwidth(7_000_000_000), "7 GB/s");
     assert_eq!(display_fraction(0.12), "12 %");

@@ -19,6 +19,22 @@ pub struct Issue {
     pub reap: Reap,
 }
 
+impl Issue {
+    /// What becomes of pauses where there is a rate too.
+    pub(super) fn pauses_below_a_rate(&self) -> Option<&'static str> {
+        self.think?;
+        Some(match self.rate.as_ref()?.ignores_thinking {
+            true => {
+                "thinktime beside a rate: pauses do not count for the rate (rate_ignore_thinktime), so they slow the job down"
+            }
+            false => {
+                "thinktime beside a rate: what a pause delays is caught up, so it changes the bursts, not the rate, unless \
+                 pauses leave too little time; rate_ignore_thinktime=1 adds them"
+            }
+        })
+    }
+}
+
 /// A pause, once all requests before it are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {

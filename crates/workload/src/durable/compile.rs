@@ -8,7 +8,7 @@ use crate::arrivals::{Arrivals, Pace};
 use crate::compiler::{Image, Source, Survey, compile, create, own_sources, sources_in};
 use crate::words::Words;
 use crate::{Pacing, Span, Time, Workload, WorkloadError};
-use nvlab_units::quantity::{self, exact_bytes, exact_span};
+use nvlab_units::quantity::{self, exact_span, told_bytes};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl CompileConfig {
         let text: usize = sources.iter().map(|source| source.text.len()).sum();
         let bytes = (text * HEAP_PER_SOURCE).max(HEAP_BYTES_MIN).next_multiple_of(4096);
         if bytes as u64 > capacity {
-            let (heap, memory) = (exact_bytes(bytes as u64), exact_bytes(capacity));
+            let (heap, memory) = (told_bytes(bytes as u64), told_bytes(capacity));
             return Err(wrong(format!(
                 "its heap takes {heap} and the memory has {memory}: a larger `ftl.memory`, or fewer files"
             )));

@@ -7,10 +7,10 @@
 
 use super::{Changes, DurableWorkload};
 use crate::arrivals::{Arrivals, Pace};
-use crate::words::Words;
+use crate::words::{self, Words};
 use crate::{Pacing, Span, Time, Workload, WorkloadError};
 use nvlab_units::Rng;
-use nvlab_units::quantity::{self, exact_bytes, exact_span};
+use nvlab_units::quantity::{self, exact_bytes, exact_span, told_bytes};
 use std::ops::Range;
 
 /// The first word of the text.
@@ -42,7 +42,7 @@ impl CompilerConfig {
     /// Reads a text such as `'compiler files=38 record=15KiB cpu=670ms'`.
     pub fn parse(text: &str) -> Result<CompilerConfig, WorkloadError> {
         let words = Words::new(text, &KEYS, &[])?;
-        let record_bytes = words.quantity("record", quantity::bytes)?.unwrap_or(15 << 10);
+        let record_bytes = words.quantity("record", words::size)?.unwrap_or(15 << 10);
         if !(1024..=1 << 20).contains(&record_bytes) || !record_bytes.is_multiple_of(64) {
             return Err(words.wrong("record", "a multiple of 64 B from 1 KiB to 1 MiB"));
         }
@@ -61,8 +61,8 @@ impl CompilerConfig {
         if end > capacity {
             let reason = format!(
                 "its heap grows to {} and the memory has {}: a larger `ftl.memory`, or fewer files",
-                exact_bytes(end),
-                exact_bytes(capacity)
+                told_bytes(end),
+                told_bytes(capacity)
             );
             return Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason });
         }

@@ -20,7 +20,7 @@ use crate::arrivals::{Arrivals, Limits, Pace};
 use crate::words::Words;
 use crate::{Pacing, Span, Time, Workload, WorkloadError};
 use nvlab_units::Rng;
-use nvlab_units::quantity::{self, exact_bytes, exact_span};
+use nvlab_units::quantity::{self, exact_span, told_bytes};
 use std::ops::Range;
 
 /// The first word of the text.
@@ -112,8 +112,8 @@ impl DebitCreditConfig {
         }
         let reason = format!(
             "it takes {} and the memory has {}: a larger `ftl.memory`, or fewer accounts",
-            exact_bytes(needed),
-            exact_bytes(capacity)
+            told_bytes(needed),
+            told_bytes(capacity)
         );
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason })
     }

@@ -6,7 +6,7 @@
 use super::{Access, MemoryWorkload};
 use crate::addresses::{Addresses, Zone, Zones, hot};
 use crate::arrivals::{Arrivals, Limits, Pace};
-use crate::words::Words;
+use crate::words::{self, Words};
 use crate::{Op, Pacing, Span, Time, Workload, WorkloadError};
 use nvlab_units::Rng;
 use nvlab_units::quantity::{self, display_bytes, display_fraction};
@@ -53,7 +53,7 @@ impl WordsConfig {
     pub fn parse(text: &str) -> Result<WordsConfig, WorkloadError> {
         let words = Words::new(text, &KEYS, &[])?;
         let size = |key: &str, default: u64, allowed: &str, fits: fn(u64) -> bool| match words
-            .quantity(key, quantity::bytes)?
+            .quantity(key, words::size)?
         {
             None => Ok(default),
             Some(bytes) if fits(bytes) => Ok(bytes),
@@ -70,7 +70,7 @@ impl WordsConfig {
             load: words.share("load")?.unwrap_or(0.0),
             page_bytes: page as u32,
             word_bytes: word as u16,
-            span: words.quantity("span", quantity::bytes)?,
+            span: words.quantity("span", words::size)?,
             pace: Pace::parse(&words, "10k/s")?,
             limits: Limits::parse(&words, "accesses")?,
         })
@@ -81,7 +81,7 @@ impl WordsConfig {
         let refuse = |reason| WorkloadError::DoesNotFit { what: what.to_owned(), reason };
         let span = self.span.unwrap_or(capacity);
         if span > capacity {
-            let exact = quantity::exact_bytes;
+            let exact = quantity::told_bytes;
             return Err(refuse(format!(
                 "it reaches to {} and the memory ends at {}",
                 exact(span),

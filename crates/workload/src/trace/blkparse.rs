@@ -6,7 +6,8 @@
 //!
 //! RWBS: a leading `F` is a preceding flush (emitted as a separate flush), then `R`, `W`, `D` (discard) or `N` (no
 //! data: skipped and counted), then `F` (forced to the medium), `A` (read ahead), `S` (sync), `M` (metadata) and
-//! others. One action is kept, `D` by default; the summary after the events is recognised and skipped.
+//! others. One action is kept, `D` by default; then the completions (`C`) give the response times. The summary after the events
+//! is recognised and skipped.
 
 use super::fields::{Fields, word};
 use super::lines::{Bad, BadLine, Line};
@@ -28,12 +29,16 @@ pub(super) struct Blkparse {
     known: [(u64, Rwbs); KNOWN],
 }
 
+/// Actions: given to the driver, and done.
+const ISSUED: u8 = b'D';
+const COMPLETED: u8 = b'C';
+
 /// Places for RWBS fields, a power of two.
 const KNOWN: usize = 16;
 
 impl Default for Blkparse {
     fn default() -> Blkparse {
-        Blkparse::new(b'D')
+        Blkparse::new(ISSUED)
     }
 }
 
@@ -112,6 +117,38 @@ impl Blkparse {
         Ok(meaning)
     }
 
+    /// The volume of a device, whose name is also given as a word.
+    #[inline(always)]
+    fn volume_of(&mut self, name: u64, device: &[u8], rows: &mut Rows) -> Result<Option<u16>, BadLine> {
+        if name != self.volume.0 || name == 0 {
+            self.volume = (name, rows.volumes.named(device)?);
+        }
+        Ok(self.volume.1)
+    }
+
+    /// The rest of a completion.
+    fn completed(
+        &mut self,
+        ns: u64,
+        (name, device): (u64, &[u8]),
+        mut fields: Fields<'_, b' '>,
+        rows: &mut Rows,
+    ) -> Result<(), BadLine> {
+        let (letters, text) = fields.word("RWBS")?;
+        let rwbs = self.rwbs(letters, text)?;
+        let volume = self.volume_of(name, device, rows)?;
+        if rwbs.flush_before {
+            rows.completed(ns, 0, 0, Op::Flush, volume);
+        }
+        // Without data, or of all that was asked for with a flush: an address alone, or nothing.
+        let Some(op) = rwbs.op else { return Ok(()) };
+        let offset = fields.sectors("sector")?;
+        if fields.next() == Some(b"+") {
+            rows.completed(ns, offset, fields.sectors("sectors")?, op, volume);
+        }
+        Ok(())
+    }
+
     fn is_summary(line: &[u8]) -> bool {
         let line = line.trim_ascii_start();
         if line.first().is_none_or(u8::is_ascii_digit) {
@@ -146,14 +183,14 @@ impl LineFormat for Blkparse {
         if action != u64::from(self.action) {
             is_action(text)?;
             rows.report.other_lines += 1;
+            if action == u64::from(COMPLETED) && self.action == ISSUED {
+                return self.completed(ns, (name, device), fields, rows);
+            }
             return Ok(());
         }
         let (letters, text) = fields.word("RWBS")?;
         let rwbs = self.rwbs(letters, text)?;
-        if name != self.volume.0 || name == 0 {
-            self.volume = (name, rows.volumes.named(device)?);
-        }
-        let volume = self.volume.1;
+        let volume = self.volume_of(name, device, rows)?;
         if rwbs.flush_before {
             rows.flush(ns, volume);
         }

@@ -357,10 +357,11 @@ fn integer_slowly(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
 #[cold]
 #[inline(never)]
 fn seconds_slowly(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
-    if text.is_empty() {
-        return Err(missing(column));
-    }
-    let text = text.trim_ascii();
+    if text.is_empty() { Err(missing(column)) } else { decimal_seconds(text.trim_ascii(), column) }
+}
+
+/// Seconds with or without decimals, in nanoseconds.
+pub(super) fn decimal_seconds(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
     nanoseconds(text)
         .ok_or_else(|| Bad::bytes(column, text, "seconds, as in 12.345678, from 0 to 18446744073"))
 }

@@ -2,6 +2,7 @@
 
 use super::windows::{BEFORE, VIEW, WINDOW, equal_to};
 use crate::WorkloadError;
+use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Result};
 use std::path::Path;
 
@@ -13,7 +14,7 @@ const BLOCK_BYTES: usize = 2 * LINE_BYTES_MAX;
 /// What is wrong in a line; file and line number are added by the loop over the lines.
 #[derive(Debug)]
 pub(crate) struct Bad {
-    pub column: &'static str,
+    pub column: Cow<'static, str>,
     pub found: String,
     pub allowed: String,
 }
@@ -23,13 +24,13 @@ pub(crate) type BadLine = Box<Bad>;
 
 impl Bad {
     #[cold]
-    pub fn new(column: &'static str, found: &str, allowed: impl Into<String>) -> BadLine {
+    pub fn new(column: impl Into<Cow<'static, str>>, found: &str, allowed: impl Into<String>) -> BadLine {
         let mut found: String = found.chars().take(60).collect();
         found.retain(|c| !c.is_control());
-        Box::new(Bad { column, found, allowed: allowed.into() })
+        Box::new(Bad { column: column.into(), found, allowed: allowed.into() })
     }
     #[cold]
-    pub fn bytes(column: &'static str, found: &[u8], allowed: impl Into<String>) -> BadLine {
+    pub fn bytes(column: impl Into<Cow<'static, str>>, found: &[u8], allowed: impl Into<String>) -> BadLine {
         Bad::new(column, &String::from_utf8_lossy(found), allowed)
     }
 

@@ -1,10 +1,12 @@
-//! Recorded traces: seven text formats, plain or compressed, Parquet, and our own column file.
+//! Recorded traces: published text formats and any text table, plain or compressed, vscsi records, Parquet, and our own
+//! column file.
 //!
 //! A reader converts text to [`Columns`]; a writer converts them back. Both report what they skipped.
 //!
 //! 1. The content determines the kind of a file: gzip and zstd are recognised by their first bytes, whatever the name.
 //! 2. The format is the one specified; else determined by the first bytes; else by the name; else the one format in
-//!    which the first lines are valid. Two such formats are an error, not a guess.
+//!    which the first lines are valid; else a table, if its header names the columns. Two such formats are an error, not a
+//!    guess.
 //! 3. An invalid line is an error with its number and column. What is skipped on purpose is counted in
 //!    [`ReadReport`]. A trace without requests is an error.
 //! 4. A read or write of 0 bytes moves no data: it is skipped and counted.
@@ -13,129 +15,51 @@
 mod alibaba;
 mod blkparse;
 mod built_in;
+mod completions;
+mod detect;
 mod fields;
 mod fio_iolog;
+mod fiu;
+mod format;
 mod lines;
 mod mqsim;
 mod msr;
 mod objects;
 mod parquet;
 mod parse;
+mod report;
 mod rows;
 mod source;
 mod spc;
 mod split;
 mod store;
+mod systor;
+mod table;
 pub mod tables;
+mod tectonic;
 mod tencent;
+mod vscsi;
 mod windows;
 mod write;
 mod writer;
 
 /// What names begin with that are no files.
 pub(crate) const PREFIXES: [&str; 3] = [built_in::PREFIX, objects::PREFIX, tables::PREFIX];
+pub use format::Format;
 pub use parquet::record_batch;
+pub use report::ReadReport;
 pub use split::split;
+pub use table::TableSpec;
 pub use write::{WriteReport, write, write_file};
 
 use crate::columns::{Columns, Origin};
 use crate::{WorkloadError, nvt};
-use lines::{Blocks, OwnLine};
-use parse::{LineFormat, Taker, parse};
-use rows::Rows;
+use detect::{find_format, suggested};
+use lines::Blocks;
+use parse::{Taker, parse};
 use source::Source;
-use std::fmt;
-use std::io::{Read, Seek};
+use std::io::{Cursor, Read, Seek};
 use std::path::Path;
-
-/// The trace formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// MSR Cambridge csv.
-    Msr,
-    /// SPC (Storage Performance Council), as in the UMass collection.
-    Spc,
-    /// Text of `blkparse`, default output.
-    Blkparse,
-    /// fio iolog, version 2 or 3; version 3 is written.
-    FioIolog,
-    /// MQSim ASCII trace.
-    Mqsim,
-    /// Alibaba block traces (2020).
-    Alibaba,
-    /// Tencent cloud block storage.
-    Tencent,
-    /// Our own column file, [`crate::nvt`].
-    Nvt,
-    /// A Parquet table.
-    Parquet,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Format; 9] = [
-        Format::Msr,
-        Format::Spc,
-        Format::Blkparse,
-        Format::FioIolog,
-        Format::Mqsim,
-        Format::Alibaba,
-        Format::Tencent,
-        Format::Nvt,
-        Format::Parquet,
-    ];
-
-    /// The name, as written after the colon.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::Msr => "msr",
-            Format::Spc => "spc",
-            Format::Blkparse => "blkparse",
-            Format::FioIolog => "iolog",
-            Format::Mqsim => "mqsim",
-            Format::Alibaba => "alibaba",
-            Format::Tencent => "tencent",
-            Format::Nvt => "nvt",
-            Format::Parquet => "parquet",
-        }
-    }
-
-    /// The format with this name.
-    pub(crate) fn from_name(name: &str) -> Option<Format> {
-        let name = name.to_ascii_lowercase();
-        match name.as_str() {
-            "fio_iolog" | "fio-iolog" | "fio" => Some(Format::FioIolog),
-            _ => Format::ALL.into_iter().find(|format| format.name() == name),
-        }
-    }
-
-    /// The format implied by a file name, ignoring compression suffixes. `.csv` implies none: three formats use it.
-    pub fn from_file_name(path: &Path) -> Option<Format> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
-        Format::from_name(name.rsplit_once('.')?.1)
-    }
-
-    /// Its time resolution in picoseconds.
-    pub const fn resolution_ps(self) -> u64 {
-        match self {
-            Format::Msr => msr::Msr::TICK_PS,
-            Format::Spc => spc::Spc::TICK_PS,
-            Format::Blkparse => blkparse::Blkparse::TICK_PS,
-            Format::FioIolog => fio_iolog::FioIolog::TICK_PS,
-            Format::Mqsim => mqsim::Mqsim::TICK_PS,
-            Format::Alibaba => alibaba::Alibaba::TICK_PS,
-            Format::Tencent => tencent::Tencent::TICK_PS,
-            Format::Nvt | Format::Parquet => 1,
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// Options of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,97 +74,20 @@ pub struct ReadOptions {
     pub skip_bad: u64,
     /// Only so many lines are read, at least: enough for a look at the beginning.
     pub lines_max: Option<u64>,
+    /// What a text table has in its columns.
+    pub table: TableSpec,
 }
 
 impl Default for ReadOptions {
     fn default() -> ReadOptions {
-        ReadOptions { format: None, volumes: Vec::new(), action: b'D', skip_bad: 0, lines_max: None }
-    }
-}
-
-/// What was read, and what was skipped.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadReport {
-    /// The format.
-    pub format: Option<Format>,
-    /// `gzip` or `zstd`, if it was compressed.
-    pub compression: Option<&'static str>,
-    /// Lines or rows read; 0 for a column file.
-    pub lines: u64,
-    /// Requests kept.
-    pub requests: u64,
-    /// Requests of volumes that were not selected.
-    pub other_volumes: u64,
-    /// Reads, writes and trims of 0 bytes.
-    pub without_bytes: u64,
-    /// Lines that are not requests: other blkparse actions, opening a file, summaries.
-    pub other_lines: u64,
-    /// blkparse requests without data (RWBS `N`): write zeroes and passed-through commands. Whether they discard
-    /// contents depends on the command, which the text does not include.
-    pub without_data: u64,
-    /// Requests listed after a later one; they were sorted.
-    pub reordered: u64,
-    /// Trims of more than 2 GiB, split into pieces.
-    pub trims_cut: u64,
-    /// Lines that fit no request, left out as `skip_bad` allows.
-    pub bad_lines: u64,
-    /// The last line was cut off, and was left out.
-    pub ends_cut: bool,
-}
-
-impl ReadReport {
-    /// Adds the counts of a part.
-    fn add(&mut self, part: &ReadReport) {
-        for (count, added) in [
-            (&mut self.other_volumes, part.other_volumes),
-            (&mut self.without_bytes, part.without_bytes),
-            (&mut self.other_lines, part.other_lines),
-            (&mut self.without_data, part.without_data),
-            (&mut self.reordered, part.reordered),
-            (&mut self.trims_cut, part.trims_cut),
-        ] {
-            *count += added;
+        ReadOptions {
+            format: None,
+            volumes: Vec::new(),
+            action: b'D',
+            skip_bad: 0,
+            lines_max: None,
+            table: TableSpec::default(),
         }
-    }
-
-    /// ` (12 left out: other volumes; ...)`, or nothing.
-    fn left_out(&self) -> String {
-        let parts: Vec<String> = [
-            (self.other_volumes, "of other volumes"),
-            (self.without_bytes, "of 0 bytes"),
-            (self.without_data, "without data (RWBS N: write zeroes or commands)"),
-            (self.bad_lines, "bad (skip-bad)"),
-            (u64::from(self.ends_cut), "cut off at the end"),
-            (self.other_lines, "that are not requests of the chosen kind"),
-        ]
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-        if parts.is_empty() { String::new() } else { format!(" (left out: {})", parts.join(", ")) }
-    }
-}
-
-impl fmt::Display for ReadReport {
-    /// One line: `msr, gzip: 1000 requests from 1002 lines (left out: 2 of 0 bytes); 5 out of order, sorted`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.format.map_or("trace", Format::name))?;
-        if let Some(compression) = self.compression {
-            write!(f, ", {compression}")?;
-        }
-        write!(f, ": {} requests", self.requests)?;
-        if self.lines > 0 {
-            let of = if self.format == Some(Format::Parquet) { "rows" } else { "lines" };
-            write!(f, " from {} {of}", self.lines)?;
-        }
-        f.write_str(&self.left_out())?;
-        if self.reordered > 0 {
-            write!(f, "; {} out of order, sorted", self.reordered)?;
-        }
-        if self.trims_cut > 0 {
-            write!(f, "; {} trims over 2 GiB cut into pieces", self.trims_cut)?;
-        }
-        Ok(())
     }
 }
 
@@ -321,17 +168,44 @@ fn read_stream(
         let reason = format!("it does not begin like {what}");
         return Err(WorkloadError::Damaged { file: path.display().to_string(), reason });
     }
-    let mut report = ReadReport { compression: source.compression(), ..ReadReport::default() };
+    let report = ReadReport { compression: source.compression(), ..ReadReport::default() };
     let hash = source.hash();
     let text_bytes = if source.compression().is_none() { expected_bytes as u64 } else { 0 };
-    let mut blocks = Blocks::new(source.decompressed().map_err(file_error)?);
-    let head = blocks.head(4).map_err(file_error)?;
+    let mut text = source.decompressed().map_err(file_error)?;
+    let mut head = Vec::new();
+    text.by_ref().take(vscsi::HEAD_BYTES).read_to_end(&mut head).map_err(file_error)?;
+    let version = vscsi::version(&head);
+    let text = Cursor::new(head).chain(text);
+    let mut read = match (version, options.format) {
+        (Some(version), None | Some(Format::Vscsi)) => vscsi::read(text, version, report, path, options)?,
+        (None, Some(Format::Vscsi)) => {
+            let reason = "it does not begin like vscsi records of version 1 or 2".to_owned();
+            return Err(WorkloadError::Damaged { file: path.display().to_string(), reason });
+        }
+        _ => read_text(Blocks::new(text), text_bytes, report, path, options, taker)?,
+    };
+    let format = read.1.format.map_or("", Format::name).to_owned();
+    read.0.origin = Origin { format, hash: hash.get() };
+    Ok(read)
+}
+
+/// Reads lines of text, of about `expected_bytes` if that is not 0.
+fn read_text(
+    mut blocks: Blocks<impl Read + Send>,
+    expected_bytes: u64,
+    mut report: ReadReport,
+    path: &Path,
+    options: &ReadOptions,
+    taker: Option<Taker<'_>>,
+) -> Result<(Columns, ReadReport), WorkloadError> {
+    let head = blocks.head(4).map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
     let format = match options.format {
         Some(format) => format,
+        None if options.table != TableSpec::default() => Format::Table,
         None => find_format(&head, path)?,
     };
     report.format = Some(format);
-    let blocks = (blocks, text_bytes);
+    let blocks = (blocks, expected_bytes);
     let parsed = match format {
         Format::Msr => parse(msr::Msr::default(), blocks, report, path, options, taker),
         Format::Spc => parse(spc::Spc, blocks, report, path, options, taker),
@@ -342,30 +216,18 @@ fn read_stream(
         Format::Mqsim => parse(mqsim::Mqsim, blocks, report, path, options, taker),
         Format::Alibaba => parse(alibaba::Alibaba, blocks, report, path, options, taker),
         Format::Tencent => parse(tencent::Tencent, blocks, report, path, options, taker),
-        Format::Nvt | Format::Parquet => unreachable!("tables were dealt with above"),
-    };
-    let mut parsed = parsed.map_err(|error| suggested(error, format, &head))?;
-    parsed.0.origin = Origin { format: format.name().to_owned(), hash: hash.get() };
-    Ok(parsed)
-}
-
-/// An error in the first lines of a text that fit another format says so.
-fn suggested(error: WorkloadError, format: Format, head: &[Vec<u8>]) -> WorkloadError {
-    let others: Vec<Format> = candidates(head).into_iter().filter(|&other| other != format).collect();
-    match error {
-        WorkloadError::Line { file, line, column, found, allowed }
-            if line <= head.len() as u64 + 1 && !others.is_empty() =>
-        {
-            let allowed =
-                format!("{allowed}; the file was read as {format}, and looks like {}", list(&others));
-            WorkloadError::Line { file, line, column, found, allowed }
+        Format::Systor => parse(systor::Systor, blocks, report, path, options, taker),
+        Format::Fiu => parse(fiu::Fiu::default(), blocks, report, path, options, taker),
+        Format::CacheLib => parse(tectonic::CacheLib::default(), blocks, report, path, options, taker),
+        Format::Baleen => parse(tectonic::Baleen::default(), blocks, report, path, options, taker),
+        Format::Table => {
+            let table = options.table.of(&head, path)?;
+            report.columns = Some(table.about());
+            return parse(table, blocks, report, path, options, taker);
         }
-        error => error,
-    }
-}
-
-fn list(formats: &[Format]) -> String {
-    formats.iter().map(|format| format!(":{format}")).collect::<Vec<_>>().join(", ")
+        Format::Nvt | Format::Parquet | Format::Vscsi => unreachable!("what is no text was dealt with above"),
+    };
+    parsed.map_err(|error| suggested(error, format, &head))
 }
 
 fn read_nvt<R: Read>(
@@ -389,55 +251,4 @@ fn read_nvt<R: Read>(
         return Err(WorkloadError::Empty { file, lines: 0, because: report.left_out() });
     }
     Ok((columns, report))
-}
-
-/// The format of a text whose first lines are `head`.
-fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, WorkloadError> {
-    if head.first().is_some_and(|line| line.starts_with(b"fio version ")) {
-        return Ok(Format::FioIolog);
-    }
-    if let Some(format) =
-        Format::from_file_name(path).filter(|format| !matches!(format, Format::Nvt | Format::Parquet))
-    {
-        return Ok(format);
-    }
-    let candidates = candidates(head);
-    let file = path.display().to_string();
-    match candidates[..] {
-        [format] => Ok(format),
-        [] if head.is_empty() => Err(WorkloadError::Empty { file, lines: 0, because: String::new() }),
-        [] => Err(WorkloadError::Format {
-            reason: "its first lines fit no trace format".to_owned(),
-            formats: list(&Format::ALL[..7]),
-            file,
-        }),
-        _ => Err(WorkloadError::Format {
-            reason: "its first lines fit several formats".to_owned(),
-            formats: list(&candidates),
-            file,
-        }),
-    }
-}
-
-/// The formats that the first lines of a text fit.
-fn candidates(head: &[Vec<u8>]) -> Vec<Format> {
-    fn fits<F: LineFormat>(head: &[Vec<u8>]) -> bool {
-        let mut format = F::default();
-        let mut rows = Rows::new(&[], ReadReport::default());
-        let skip =
-            usize::from(head.first().is_some_and(|line| line.eq_ignore_ascii_case(F::COLUMNS.as_bytes())));
-        !head.is_empty()
-            && head[skip..].iter().all(|line| format.line(OwnLine::new(line).line(), &mut rows).is_ok())
-    }
-    [
-        (Format::Msr, fits::<msr::Msr>(head)),
-        (Format::Spc, fits::<spc::Spc>(head)),
-        (Format::Blkparse, fits::<blkparse::Blkparse>(head)),
-        (Format::Mqsim, fits::<mqsim::Mqsim>(head)),
-        (Format::Alibaba, fits::<alibaba::Alibaba>(head)),
-        (Format::Tencent, fits::<tencent::Tencent>(head)),
-    ]
-    .into_iter()
-    .filter_map(|(format, fits)| fits.then_some(format))
-    .collect()
 }

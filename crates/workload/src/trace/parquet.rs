@@ -242,7 +242,7 @@ impl Table {
 
     /// What is wrong with a row, counted from 1.
     fn wrong(&self, row: u64, bad: Bad) -> WorkloadError {
-        let (column, found, allowed) = (bad.column.to_owned(), bad.found, bad.allowed);
+        let (column, found, allowed) = (bad.column.into_owned(), bad.found, bad.allowed);
         WorkloadError::Row { file: self.file.clone(), row, column, found, allowed }
     }
 

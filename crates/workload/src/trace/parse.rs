@@ -5,9 +5,10 @@
 //! those before), it is parsed again when its turn comes, with all that came before known. On one core all blocks are parsed
 //! then only: there is nothing to gain, and a copy to save.
 
+use super::ReadOptions;
 use super::lines::{Bad, BadLine, Block, Blocks, Line};
+use super::report::ReadReport;
 use super::rows::{Part, Rows};
-use super::{ReadOptions, ReadReport};
 use crate::WorkloadError;
 use crate::columns::{Columns, Origin, ROWS_MAX};
 use rayon::prelude::*;
@@ -21,11 +22,21 @@ const BLOCKS_PER_CORE: usize = 4;
 const PART_ROWS: usize = 4 << 20;
 
 /// A text format: how to read one line.
-pub(super) trait LineFormat: Clone + Default + Send {
+pub(super) trait LineFormat: Clone + Send {
     /// The unit of its times, in picoseconds.
     const TICK_PS: u64;
     /// The column names, for messages; also accepted as a first line.
     const COLUMNS: &'static str;
+
+    /// The unit of the times of this text, in picoseconds.
+    fn tick_ps(&self) -> u64 {
+        Self::TICK_PS
+    }
+
+    /// Whether a first line says what the columns are.
+    fn is_heading(&self, line: &[u8]) -> bool {
+        line.eq_ignore_ascii_case(Self::COLUMNS.as_bytes())
+    }
 
     /// Reads one line that is not blank.
     fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine>;
@@ -101,7 +112,7 @@ impl<F: LineFormat> Parser<'_, F> {
         let Parser { format, rows, skip_bad, .. } = self;
         let mut is_first = self.lines == 0;
         let (lines, result) = slot.block.for_each(|line, has_end| {
-            if std::mem::take(&mut is_first) && line.text().eq_ignore_ascii_case(F::COLUMNS.as_bytes()) {
+            if std::mem::take(&mut is_first) && format.is_heading(line.text()) {
                 rows.report.other_lines += 1;
                 return Ok(());
             }
@@ -129,7 +140,7 @@ pub(super) fn parse<F: LineFormat>(
     options: &ReadOptions,
     mut taker: Option<Taker<'_>>,
 ) -> Result<(Columns, ReadReport), WorkloadError> {
-    let name = path.display().to_string();
+    let (name, tick_ps) = (path.display().to_string(), format.tick_ps());
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
     let slot = || {
         let part = Part::new(&options.volumes);
@@ -171,7 +182,7 @@ pub(super) fn parse<F: LineFormat>(
             return Err(file_error(error));
         }
         if let Some(taker) = taker.as_mut().filter(|_| parser.rows.len() >= PART_ROWS) {
-            taker(parser.rows.take(&name, F::TICK_PS, Origin::default())?)?;
+            taker(parser.rows.take(&name, tick_ps, Origin::default())?)?;
         }
         if is_last || options.lines_max.is_some_and(|most| parser.lines >= most) {
             break;
@@ -181,5 +192,5 @@ pub(super) fn parse<F: LineFormat>(
     }
     let Parser { mut rows, lines, .. } = parser;
     rows.report.lines = lines;
-    rows.finish(&name, F::TICK_PS, Origin::default())
+    rows.finish(&name, tick_ps, Origin::default())
 }

@@ -3,8 +3,9 @@
 //! Times are kept in ticks until the end, because an absolute Windows time in picoseconds would overflow and the
 //! earliest request is known only when all are read.
 
-use super::ReadReport;
+use super::completions::{Completion, responses};
 use super::lines::{Bad, BadLine};
+use super::report::ReadReport;
 use super::store::Store;
 use crate::columns::{Columns, FUA_BIT, Origin, ROWS_MAX, no_volume};
 use crate::{Op, WorkloadError};
@@ -24,13 +25,16 @@ pub(crate) struct Rows {
     pub volumes: Volumes,
     pub report: ReadReport,
     latest: u64,
+    /// What was recorded of the ends of requests, if their lines do not say how long they took.
+    completions: Vec<Completion>,
     /// The earliest time of the first part that was taken.
     first: Option<u64>,
 }
 
 impl Rows {
     pub fn new(wanted: &[String], report: ReadReport) -> Rows {
-        Rows { store: Store::default(), volumes: Volumes::new(wanted), report, latest: 0, first: None }
+        let (store, volumes, completions) = (Store::default(), Volumes::new(wanted), Vec::new());
+        Rows { store, volumes, report, latest: 0, completions, first: None }
     }
 
     /// Adds a request of `volume`; `None` is a volume that is skipped.
@@ -76,6 +80,13 @@ impl Rows {
     #[inline(always)]
     pub fn answered(&mut self, ticks: u64) {
         self.store.answered(ticks);
+    }
+
+    /// Notes that a request of `volume` was done; a flush has neither offset nor bytes.
+    pub fn completed(&mut self, ticks: u64, offset: u64, bytes: u64, op: Op, volume: Option<u16>) {
+        if let Some(volume) = volume {
+            self.completions.push(Completion { ticks, offset, bytes, op: op as u8, volume });
+        }
     }
 
     /// Adds a flush.
@@ -171,6 +182,8 @@ impl Rows {
             }
         }
         self.store.append(&read.store, codes);
+        let known = |one: &Completion| Completion { volume: codes[one.volume as usize], ..*one };
+        self.completions.extend(read.completions.iter().map(known));
         self.report.add(&read.report);
         part.clear();
         true
@@ -202,6 +215,11 @@ impl Rows {
         let store = &mut self.store;
         if self.report.reordered > 0 && !store.ticks.is_sorted() {
             store.sort();
+        }
+        if !self.completions.is_empty() && store.response.is_empty() {
+            let found = responses(store, &mut take(&mut self.completions));
+            (self.report.answered, self.report.unanswered) = (found.answered, found.unanswered);
+            store.response = found.ticks;
         }
         if let (Some(&earliest), Some(&latest)) = (store.ticks.first(), store.ticks.last()) {
             let first = *self.first.get_or_insert(earliest);
@@ -266,8 +284,9 @@ impl Part {
 
     /// Forgets the rows, and keeps the names of volumes.
     pub fn clear(&mut self) {
-        let Rows { store, report, latest, .. } = &mut self.rows;
+        let Rows { store, report, latest, completions, .. } = &mut self.rows;
         store.clear();
+        completions.clear();
         *report = ReadReport::default();
         *latest = 0;
     }

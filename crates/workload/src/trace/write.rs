@@ -1,8 +1,9 @@
 //! Writing a trace in any format. What a format cannot represent is counted; an address it cannot represent is an
 //! error.
 
+use super::format::Format;
 use super::writer::{Volume, Writer};
-use super::{Format, alibaba, blkparse, fio_iolog, mqsim, msr, parquet, spc, tencent};
+use super::{alibaba, blkparse, fio_iolog, fiu, mqsim, msr, parquet, spc, systor, table, tencent};
 use crate::columns::Columns;
 use crate::{Op, Span, WorkloadError, nvt};
 use std::fmt;
@@ -45,8 +46,11 @@ impl fmt::Display for WriteReport {
 /// exist.
 pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<WriteReport, WorkloadError> {
     let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+    if !format.is_written() {
+        return Err(only_read(format, path));
+    }
     let file = std::fs::File::create_new(path).map_err(file_error)?;
-    let is_text = !matches!(format, Format::Nvt | Format::Parquet);
+    let is_text = format.is_text();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
     match ending {
         "gz" if is_text => {
@@ -85,6 +89,13 @@ pub fn write(
         Format::Mqsim => write_lines(mqsim::Mqsim, format, columns, out, path),
         Format::Alibaba => write_lines(alibaba::Alibaba, format, columns, out, path),
         Format::Tencent => write_lines(tencent::Tencent, format, columns, out, path),
+        Format::Systor => write_lines(systor::SystorWriter::default(), format, columns, out, path),
+        Format::Fiu => write_lines(fiu::Fiu::default(), format, columns, out, path),
+        Format::Table => {
+            let writer = table::TableWriter::new(columns.response_ps().is_some());
+            write_lines(writer, format, columns, out, path)
+        }
+        Format::Vscsi | Format::CacheLib | Format::Baleen => Err(only_read(format, path)),
         Format::Nvt | Format::Parquet => {
             let written = match format {
                 Format::Nvt => nvt::encode(columns, out),
@@ -94,6 +105,13 @@ pub fn write(
             Ok(WriteReport { requests: columns.len() as u64, ..WriteReport::default() })
         }
     }
+}
+
+fn only_read(format: Format, path: &Path) -> WorkloadError {
+    let written: Vec<&str> =
+        Format::ALL.into_iter().filter(|format| format.is_written()).map(Format::name).collect();
+    let reason = format!("{format} is only read; written are {}", written.join(", "));
+    WorkloadError::Table { file: path.display().to_string(), reason }
 }
 
 fn write_lines<W: Writer>(

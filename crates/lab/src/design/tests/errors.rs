@@ -383,3 +383,24 @@ fn times_for_pages_that_are_not_there() {
 help: one time for all pages, or one for each (see `one_shot`)"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
+
+/// A wrong value ends the reading of the controller: what was not reached is not called meaningless.
+#[test]
+fn nothing_false_follows_a_true_error() {
+    let errors = errors_of("hftl-fsms", &["ftl.capacity=99 GiB"]);
+    assert_eq!(errors.matches("error[design]").count(), 1, "{errors}");
+    assert!(errors.contains("`ftl.capacity` leaves 99 GiB for the host of "), "{errors}");
+    // Names that do not exist, and keys of another kind, are certain.
+    let errors = errors_of(
+        "hftl-fsms",
+        &["ftl.capacity=99 GiB", "ftl.rout.kind=fsms", "ftl.clean.d=3", "ftl.page_size=4 KiB"],
+    );
+    for text in [
+        "there is no key `ftl.rout.kind`",
+        "`ftl.clean.d` means nothing for kind",
+        "there is no key `ftl.page_size`",
+    ] {
+        assert!(errors.contains(text), "{text}: {errors}");
+    }
+    assert_eq!(errors.matches("error[design]").count(), 4, "{errors}");
+}

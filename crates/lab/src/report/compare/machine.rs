@@ -12,7 +12,11 @@ use std::sync::Arc;
 impl Comparison {
     pub(super) fn markdown(&self) -> String {
         let heads = self.columns.iter().map(|column| column.title.clone());
-        let mut text = markdown_row(std::iter::once("design".to_string()).chain(heads));
+        let mut text = match self.shared.as_str() {
+            "" => String::new(),
+            shared => format!("designs: {shared}\n\n"),
+        };
+        text += &markdown_row(std::iter::once("design".to_string()).chain(heads));
         text += &format!("|---|{}\n", "---:|".repeat(self.columns.len()));
         for row in &self.rows {
             let cells = row.cells.iter().zip(&self.columns).map(|(cell, column)| {

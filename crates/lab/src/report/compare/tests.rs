@@ -99,8 +99,7 @@ fn for_other_programs() {
         text(Format::Markdown),
         "| design | cycles max | write mean | trim p99 |\n|---|---:|---:|---:|\n\
          | a, \"b\"\\| | 12 | 122 ± 6 us ! | – |\n| fifo | 12 same | 122 ± 6 us same ! | – |\n\n\
-         ! a, \"b\"|: too short for write mean ± 5.2 %; --until 2% runs until they are known\n\n\
-         ! fifo: too short for write mean ± 5.2 %; --until 2% runs until they are known\n"
+         ! both designs: too short for write mean ± 5.2 %; --until 2% runs until they are known\n"
     );
     let json: serde_json::Value = serde_json::from_str(&text(Format::Json)).unwrap();
     assert_eq!(
@@ -116,6 +115,26 @@ fn for_other_programs() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!((&line["design"], &line["values"]), (&design["design"], &design["values"]));
     }
+}
+
+/// What all names share is said once, for people; equal notes are one line. Programs get whole names.
+#[test]
+fn names_and_notes_are_said_once() {
+    let of = |kind: &str| runs(&format!("ssd-tlc ftl.clean.kind={kind} ftl.spare=20 %"), 1.0, 1.0, 1);
+    let mut groups = ["greedy", "windowed-greedy", "fifo", "cost-benefit"].map(of);
+    groups.iter_mut().for_each(|runs| runs[0].unwritten_read_share = 0.5);
+    let text = |format| compare_text(&groups, &["waf"], format).unwrap();
+    let human = text(Format::Human);
+    assert!(human.contains("\ndesigns: ssd-tlc ftl.spare=20 %, by ftl.clean.kind\n"), "{human}");
+    assert!(human.contains("\n  windowed-greedy   3.00 same\n"), "{human}");
+    assert_eq!(human.matches("ftl.clean.kind").count(), 1, "{human}");
+    assert_eq!(human.matches("! all 4 designs: 50.0 % of what was read holds no data").count(), 1, "{human}");
+    assert_eq!(human.matches("holds no data").count(), 1, "{human}");
+    assert!(
+        text(Format::Markdown)
+            .starts_with("designs: ssd-tlc ftl.spare=20 %, by ftl.clean.kind\n\n| design |")
+    );
+    assert!(text(Format::Csv).contains("\nssd-tlc ftl.clean.kind=windowed-greedy ftl.spare=20 %,1,3,"));
 }
 
 #[test]
@@ -143,7 +162,7 @@ fn faults_and_warnings() {
     assert!(text.contains("\n  same (2)   3.00 same\n"), "{text}");
     assert!(text.contains("\nsame prepared: filled once in order, then 4.1 capacities of"), "{text}");
     assert!(text.contains("\n! the workloads differ"), "{text}");
-    assert!(text.contains("\n! same, seed 1: filled once in order, then 4.1 capacities of the workload's own writes, not steady: WA"), "{text}");
+    assert!(text.contains("\n! same (2), seed 1: filled once in order, then 4.1 capacities of the workload's own writes, not steady: WA"), "{text}");
 }
 
 /// Parquet has the columns and values of the CSV.

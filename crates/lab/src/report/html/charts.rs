@@ -2,13 +2,19 @@
 
 use super::labels::{Labelled, or_dash};
 use super::summary::quantile;
-use crate::report::page::{Axis, Curves, Page, Series, Table, details};
+use crate::report::page::{Axis, Curves, Page, Series, Table, details, escape};
 use crate::report::{human, number};
 use crate::result::Window;
 
-/// The dash of each kind of request: writes are solid.
-fn dash(request: &str) -> usize {
+/// The number of each kind of request: of its dash (writes are solid) and marker, and of its colour if there is one run.
+fn kind(request: &str) -> usize {
     ["write", "read", "trim", "flush"].iter().position(|name| *name == request).unwrap_or(0)
+}
+
+/// A line of a run; one run's lines differ by colour, too.
+fn series(runs: &[Labelled<'_>], labelled: &Labelled<'_>, what: &str, points: Vec<(f64, f64)>) -> Series {
+    let color = if runs.len() > 1 { labelled.color } else { kind(what) };
+    Series::new(&line(runs, labelled, what), points).color(color).shape(kind(what)).dash(kind(what))
 }
 
 /// The name of a line: that of the run only if there are several.
@@ -34,7 +40,7 @@ fn rare(share: f64) -> String {
 pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
     let heads = ["design", "request", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "all"];
     let mut table = Table::new("Latency that this share of the requests did not exceed", 2, &heads);
-    let (mut reached, mut series) = (Vec::new(), Vec::new());
+    let (mut reached, mut longer, mut constant) = (Vec::new(), Vec::new(), Vec::new());
     for labelled in runs {
         for (name, op) in human::operations(labelled.run) {
             let mut cells = vec![labelled.marked(), name.to_string()];
@@ -42,22 +48,29 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
             cells.extend(shares.map(|share| quantile(&op.histogram_ns, share)));
             cells.push(time_ns(op.latency.max_ns as f64));
             table.row(&cells);
-            let line = |points| {
-                let line = Series::new(&line(runs, labelled, name), points);
-                line.color(labelled.color).dash(dash(name))
-            };
-            reached.push(line(not_exceeded(&op.histogram_ns)));
-            series.push(line(exceeded(&op.histogram_ns)).steps());
+            // All took as long: the line says no more than the table.
+            if op.histogram_ns.iter().filter(|(_, count)| *count > 0).count() < 2
+                && runs.len() + kind(name) > 1
+            {
+                constant.push(line(runs, labelled, name));
+                continue;
+            }
+            reached.push(series(runs, labelled, name, not_exceeded(&op.histogram_ns)).steps_up());
+            longer.push(series(runs, labelled, name, exceeded(&op.histogram_ns)).steps());
         }
     }
     let x = || Axis::log("latency").text(time_ns);
     let y = Axis::linear("share of requests").text(|share| format!("{:.0} %", share * 100.0)).including(1.0);
     let most = Curves::new("Share of requests that took no longer", x(), y, reached);
     let (x, y) = (x(), Axis::log("share of requests").text(rare));
-    let rest = Curves::new("Share of requests that took at least as long", x, y.including(1.0), series);
+    let rest = Curves::new("Share of requests that took at least as long", x, y.including(1.0), longer);
     let about = "The distribution, and its tail on a logarithmic scale: a line one decade further down is ten times rarer.";
+    let about = match constant.as_slice() {
+        [] => about.to_string(),
+        names => format!("{about} Always the same, so without a line: {}.", escape(&names.join(", "))),
+    };
     let plots = format!("<div class=\"plots\">\n{}{}</div>\n", most.html(), rest.html());
-    page.section("latency", "Latency", about, &(plots + &details("Table", &table.html())));
+    page.section("latency", "Latency", &about, &(plots + &details("Table", &table.html())));
 }
 
 /// For each bucket of a histogram its upper bound and the share of requests that took no longer; it rises from 0 at the first.
@@ -91,7 +104,6 @@ const ROWS_MAX: usize = 50;
 
 /// Throughput, latency and write amplification over time.
 pub(super) fn over_time(page: &mut Page, runs: &[Labelled<'_>]) {
-    let rate = |value: f64| number::bandwidth(value).to_string();
     let throughput = lines(runs, &["write", "read"], |window, write| {
         let bytes = if write { window.write_bytes } else { window.read_bytes };
         bytes as f64 / (window.to_s - window.from_s)
@@ -103,7 +115,7 @@ pub(super) fn over_time(page: &mut Page, runs: &[Labelled<'_>]) {
     let mut content = String::from("<div class=\"plots\">\n");
     let (_, unit) = time_unit(runs);
     for (title, y, series) in [
-        ("Throughput", Axis::linear("bytes per second").text(rate), throughput),
+        ("Throughput", Axis::linear("bytes per second").units(number::bandwidth), throughput),
         ("99 % latency", Axis::log("latency").text(time_ns), p99),
         ("Write amplification", Axis::linear("units programmed for each unit written"), waf),
     ] {
@@ -134,7 +146,7 @@ fn time_unit(runs: &[Labelled<'_>]) -> (f64, &'static str) {
 /// A line for each run and each kind of request that has a value in any window; `of` is passed true for writes.
 fn lines(runs: &[Labelled<'_>], requests: &[&str], of: impl Fn(&Window, bool) -> f64) -> Vec<Series> {
     let (unit, _) = time_unit(runs);
-    let mut series = Vec::new();
+    let mut lines = Vec::new();
     for labelled in runs {
         for name in requests {
             let point = |window: &Window| {
@@ -143,12 +155,11 @@ fn lines(runs: &[Labelled<'_>], requests: &[&str], of: impl Fn(&Window, bool) ->
             };
             let points: Vec<(f64, f64)> = labelled.run.series.iter().map(point).collect();
             if points.iter().any(|(_, value)| value.is_finite()) {
-                let line = Series::new(&line(runs, labelled, name), points);
-                series.push(line.color(labelled.color).dash(dash(name)));
+                lines.push(series(runs, labelled, name, points));
             }
         }
     }
-    series
+    lines
 }
 
 fn windows_table(windows: &[Window], every: usize) -> String {

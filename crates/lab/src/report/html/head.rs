@@ -4,8 +4,8 @@ use super::labels::Labelled;
 use crate::report::page::{Page, Table, details, escape};
 use crate::report::{human, number, repeat_command, warnings};
 
-/// The workloads, as the lead of the page.
-pub(super) fn workloads(runs: &[Labelled<'_>]) -> String {
+/// The workloads and what the names of the designs share, as the lead of the page.
+pub(super) fn workloads(runs: &[Labelled<'_>], shared: &str) -> String {
     let mut workloads: Vec<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
     workloads.dedup();
     let mut html: String =
@@ -13,6 +13,9 @@ pub(super) fn workloads(runs: &[Labelled<'_>]) -> String {
     let about = &runs[0].run.workload_about;
     if workloads.len() == 1 && !about.is_empty() {
         html += &format!("<p class=\"about\">{}</p>\n", escape(about));
+    }
+    if !shared.is_empty() {
+        html += &format!("<p class=\"about\">Designs: {}</p>\n", escape(shared));
     }
     html
 }

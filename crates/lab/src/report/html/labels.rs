@@ -1,5 +1,6 @@
 //! What runs are called on a page, and which colours they have.
 
+use crate::report::names::{Names, short_names};
 use crate::report::notes::doubt;
 use crate::report::page::{COLORS, escape};
 use crate::result::{RunResult, is_life};
@@ -21,21 +22,31 @@ impl Labelled<'_> {
     }
 }
 
-/// Labels runs uniquely: with the design, if need be with the seed, if need be with a number. Runs that differ only in
+/// What the names of all designs of a page share, if their labels leave it out.
+pub(super) fn shared(results: &[RunResult]) -> String {
+    names(results).shared
+}
+
+fn names(results: &[RunResult]) -> Names {
+    short_names(&results.iter().map(|run| run.design.name.as_str()).collect::<Vec<_>>())
+}
+
+/// Labels runs uniquely: with the design, of which what all share is left out, if need be with the seed, if need be with a number. Runs that differ only in
 /// the seed share a colour.
 pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
     let (mut taken, mut kinds) = (BTreeSet::new(), Vec::new());
-    let shared =
+    let is_repeated =
         |run: &RunResult| results.iter().filter(|other| other.design.name == run.design.name).count() > 1;
-    let label = |run: &RunResult| match shared(run) {
-        true => format!("{} · seed {}", run.design.name, run.seed),
-        false => run.design.name.clone(),
+    let short = names(results).short;
+    let label = |(run, name): (&RunResult, &String)| match is_repeated(run) {
+        true => format!("{name} · seed {}", run.seed),
+        false => name.clone(),
     };
     results
         .iter()
         .enumerate()
         .map(|(index, run)| {
-            let mut label = label(run);
+            let mut label = label((run, &short[index]));
             if !taken.insert(label.clone()) {
                 label = format!("{label} · run {}", index + 1);
                 taken.insert(label.clone());

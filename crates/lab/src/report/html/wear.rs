@@ -82,16 +82,17 @@ fn histogram((labelled, flash): Flash<'_>, bars: &[u64], step: u32, high: f64) -
         let from = index as u32 * step;
         let range = if step == 1 { from.to_string() } else { format!("{from} to {}", from + step - 1) };
         let title = format!("{range} erases: {}", number::things(*blocks, "block"));
-        (from as f64, (from + step) as f64, *blocks as f64, title)
+        // The bar of a count is around its place on the axis.
+        (from as f64 - 0.5, (from + step) as f64 - 0.5, *blocks as f64, title)
     };
-    let end = (bars.len() as u32 * step) as f64;
+    let end = (bars.len() as u32 * step) as f64 - 0.5;
     Histogram {
         title: &labelled.label,
         x: Axis::linear("erase count of a block").including(0.0).including(end),
         y: Axis::linear("blocks").including(high),
         bars: bars.iter().enumerate().filter(|(_, blocks)| **blocks > 0).map(bar).collect(),
         color: labelled.color,
-        mark: (mean + step as f64 / 2.0, format!("mean {}", number::three(mean))),
+        mark: (mean, format!("mean {}", number::three(mean))),
     }
     .html()
 }

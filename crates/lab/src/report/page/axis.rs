@@ -1,6 +1,6 @@
 //! An axis: which values it spans, where its ticks lie, how they read.
 
-use crate::report::number;
+use crate::report::number::{self, Shown};
 
 /// An axis of a plot. Ticks have round values unless they are set.
 pub struct Axis {
@@ -10,13 +10,15 @@ pub struct Axis {
     include: Vec<f64>,
     ticks: Vec<(f64, String)>,
     text: Option<Box<dyn Fn(f64) -> String>>,
+    /// The unit in which a value is shown, in base units.
+    unit: Option<Box<dyn Fn(f64) -> f64>>,
 }
 
 impl Axis {
     /// A linear axis. It starts at 0 if the least value is less than half of the largest one.
     pub fn linear(label: &str) -> Axis {
         let (include, ticks) = (Vec::new(), Vec::new());
-        Axis { label: label.to_string(), log: false, names: false, include, ticks, text: None }
+        Axis { label: label.to_string(), log: false, names: false, include, ticks, text: None, unit: None }
     }
 
     /// A logarithmic axis. Values that are not positive have no place on it.
@@ -46,6 +48,14 @@ impl Axis {
     pub fn text(mut self, text: impl Fn(f64) -> String + 'static) -> Axis {
         self.text = Some(Box::new(text));
         self
+    }
+
+    /// How values read, where the unit follows from the value: ticks of a linear axis are round in the unit of its largest value.
+    /// 100 GB are 93.1 GiB.
+    pub(crate) fn units(self, shown: impl Fn(f64) -> Shown + Clone + 'static) -> Axis {
+        let text = shown.clone();
+        let axis = self.text(move |value| text(value).to_string());
+        Axis { unit: Some(Box::new(move |value| shown(value).factor())), ..axis }
     }
 
     pub(super) fn is_names(&self) -> bool {
@@ -91,7 +101,8 @@ impl Axis {
                 (from, to) =
                     if to == 0.0 { (0.0, 1.0) } else { (from - from.abs() / 2.0, to + to.abs() / 2.0) };
             }
-            step = round_step(to - from, wanted);
+            let unit = self.unit.as_ref().map_or(1.0, |unit| unit(from.abs().max(to.abs())));
+            step = round_step((to - from) / unit, wanted) * unit;
             if round {
                 (from, to) = ((from / step + 1e-9).floor() * step, (to / step - 1e-9).ceil() * step);
             }
@@ -219,6 +230,18 @@ mod tests {
         );
         assert_eq!(texts(&axis.including(0.0), &[2.9, 3.0], true), ["0", "1", "2", "3"]);
         assert!(Axis::linear("").range([f64::NAN].into_iter(), 5, true).is_none());
+    }
+
+    /// Not 93.1, 186 and 279 GiB.
+    #[test]
+    fn ticks_are_round_in_the_unit_that_is_shown() {
+        let axis = Axis::linear("").units(number::bytes);
+        assert_eq!(texts(&axis, &[0.0, 4e11], true), ["0", "100 GiB", "200 GiB", "300 GiB", "400 GiB"]);
+        let axis = Axis::linear("").units(number::time_ns);
+        assert_eq!(
+            texts(&axis, &[0.0, 1.3e12], true),
+            ["0", "300 s", "10 min", "15 min", "20 min", "25 min"]
+        );
     }
 
     #[test]

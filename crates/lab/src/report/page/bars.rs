@@ -1,8 +1,8 @@
 //! Bars: stacked ones in rows, and a histogram.
 
 use super::axis::Axis;
-use super::plot::{Frame, WIDTH, figure, key, wide};
-use super::{COLORS, STYLE, escape};
+use super::plot::{Frame, Item, WIDTH, figure, standalone, wide};
+use super::{COLORS, escape};
 
 /// The number of the colour for what is of no note, such as idle time.
 pub const MUTED: usize = COLORS;
@@ -10,8 +10,6 @@ pub const MUTED: usize = COLORS;
 /// Height of one row with its label, and of the bar alone.
 const ROW: f64 = 50.0;
 const BAR: f64 = 22.0;
-/// Height of a line of the legend in a file.
-const LEGEND_ROW: f64 = 20.0;
 
 /// Rows of bars, each made of the same parts.
 pub struct Bars {
@@ -34,8 +32,12 @@ impl Bars {
 
     /// The figure.
     pub fn html(&self) -> String {
+        self.svg().map_or(String::new(), |svg| figure(&self.title, &self.legend(), &svg))
+    }
+
+    fn svg(&self) -> Option<String> {
         let sums = self.rows.iter().map(|(_, values, _)| values.iter().sum());
-        let Some(range) = self.axis.range(sums, 6, true) else { return String::new() };
+        let range = self.axis.range(sums, 6, true)?;
         let room = self.rows.iter().map(|(.., total)| wide(total) + 8.0).fold(24.0, f64::max);
         let x = |value: f64| 14.0 + range.share(value).unwrap_or(1.0) * (WIDTH - 14.0 - room);
         let bottom = ROW * self.rows.len() as f64 + 6.0;
@@ -67,32 +69,13 @@ impl Bars {
             "<text class=\"axis\" x=\"{middle:.1}\" y=\"{:.1}\">{label}</text>\n</svg>",
             bottom + 36.0
         );
-        figure(&self.title, &self.legend(), &svg)
+        Some(svg)
     }
 
     /// The plot as a file of its own, for browsers: an SVG with its style, and the legend below; empty if there is nothing to
     /// show.
     pub fn file(&self) -> String {
-        let html = self.html();
-        // The legend has drawings of its own before the plot.
-        let (Some(start), Some(end)) = (html.find("<svg class=\"plot\""), html.rfind("</svg>")) else {
-            return String::new();
-        };
-        let body = html[start..end].split_once('>').map_or("", |(_, body)| body);
-        let plot = ROW * self.rows.len() as f64 + 48.0;
-        let mut legend = String::new();
-        for (line, (name, color)) in self.seen().enumerate() {
-            let top = plot + 10.0 + LEGEND_ROW * line as f64;
-            legend += &format!("<path class=\"part c{color}\" d=\"M14 {top:.1}h12v12h-12z\"/>");
-            legend += &format!("<text x=\"32\" y=\"{:.1}\">{}</text>\n", top + 11.0, escape(name));
-        }
-        let height = plot + 16.0 + LEGEND_ROW * self.seen().count() as f64;
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
-             aria-label=\"{}\">\n<style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--page)\"/>\n\
-             {body}{legend}</svg>\n",
-            escape(&self.about())
-        )
+        self.svg().map_or(String::new(), |svg| standalone(&self.legend(), &svg))
     }
 
     fn about(&self) -> String {
@@ -112,10 +95,11 @@ impl Bars {
         self.parts.iter().enumerate().filter(move |(index, _)| seen(*index)).map(|(_, part)| *part)
     }
 
-    fn legend(&self) -> String {
-        self.seen()
-            .map(|(name, color)| key(&format!("<path class=\"part c{color}\" d=\"M7 0h12v12h-12z\"/>"), name))
-            .collect()
+    fn legend(&self) -> Vec<Item> {
+        let item = |(name, color): (&str, usize)| {
+            Item::new(format!("<path class=\"part c{color}\" d=\"M7 0h12v12h-12z\"/>"), name)
+        };
+        self.seen().map(item).collect()
     }
 }
 
@@ -175,6 +159,6 @@ impl Histogram<'_> {
         }
         frame.svg +=
             &format!("<text class=\"axis end\" x=\"{right:.1}\" y=\"14\">{}</text>\n", escape(&self.mark.1));
-        frame.figure(self.title, "")
+        frame.figure(self.title, &[])
     }
 }

@@ -1,13 +1,16 @@
 //! Lines and steps over one axis.
 
 use super::axis::Axis;
-use super::plot::{Frame, key, marker};
+use super::plot::{Frame, Item, marker};
 use super::{COLORS, Table, details, escape};
 
 /// Lines with more points than this have markers on some of them only.
 const MARKED_MAX: usize = 24;
 /// Lines with more points than this have tooltips on some of them only.
 const TITLED_MAX: usize = 200;
+
+/// Lines that the legend shows and hides; the style sheet has a rule for each.
+const SWITCHES: usize = 16;
 
 /// Named series over one axis of numbers, powers or names.
 pub struct Curves {
@@ -22,20 +25,40 @@ pub struct Series {
     name: String,
     points: Vec<(f64, f64)>,
     color: Option<usize>,
+    /// Of the markers; by default that of the colour.
+    shape: Option<usize>,
     dash: usize,
     marked: bool,
-    steps: bool,
+    steps: Steps,
+}
+
+/// Where a line goes between two points.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Steps {
+    /// Straight.
+    None,
+    /// At the value of the second one.
+    Before,
+    /// At the value of the first one.
+    After,
 }
 
 impl Series {
     /// A solid line with markers at its points. A point that is not a number interrupts it.
     pub fn new(name: &str, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.to_string(), points, color: None, dash: 0, marked: true, steps: false }
+        let name = name.to_string();
+        Series { name, points, color: None, shape: None, dash: 0, marked: true, steps: Steps::None }
     }
 
     /// Colour and marker of this number instead of those of its position.
     pub fn color(mut self, number: usize) -> Series {
         self.color = Some(number);
+        self
+    }
+
+    /// Markers of this shape, whatever the colour.
+    pub(crate) fn shape(mut self, number: usize) -> Series {
+        self.shape = Some(number);
         self
     }
 
@@ -51,10 +74,26 @@ impl Series {
         self
     }
 
-    /// A value holds from the point before it up to its own, as in a distribution with buckets.
+    /// A value holds from the point before it up to its own, as of requests that took at least as long.
     pub fn steps(mut self) -> Series {
-        self.steps = true;
+        self.steps = Steps::Before;
         self
+    }
+
+    /// A value holds from its own point up to the next, as of requests that took no longer.
+    pub(crate) fn steps_up(mut self) -> Series {
+        self.steps = Steps::After;
+        self
+    }
+}
+
+impl Series {
+    /// True if it has the same points as another one, several of them.
+    fn covers(&self, other: &Series) -> bool {
+        let is_same =
+            |(a, b): (&(f64, f64), &(f64, f64))| a.0.total_cmp(&b.0).is_eq() && a.1.total_cmp(&b.1).is_eq();
+        let (points, others) = (&self.points, &other.points);
+        points.len() > 1 && points.len() == others.len() && points.iter().zip(others).all(is_same)
     }
 }
 
@@ -100,23 +139,34 @@ impl Curves {
         let about =
             format!("{}. Plot of {} by {}: {}", self.title, self.y.label, self.x.label, names.join("; "));
         let mut frame = Frame::new(&about, [&self.x, &self.y], [across, up], 270.0);
+        let has_legend = self.series.len() > 1;
+        let mut legend = Vec::new();
         for (index, series) in self.series.iter().enumerate() {
-            frame.svg += &self.line(&frame, series, series.color.unwrap_or(index));
-        }
-        let item = |(index, series): (usize, &Series)| {
             let number = series.color.unwrap_or(index);
-            let line = format!("<path class=\"line c{} d{}\" d=\"M0 6h26\"/>", number % COLORS, series.dash);
-            let mark = if series.marked { marker(number, "dot", 13.0, 6.0, "") } else { String::new() };
-            key(&(line + &mark), &series.name)
-        };
-        let legend: String = match self.series.as_slice() {
-            [_] => String::new(),
-            series => series.iter().enumerate().map(item).collect(),
-        };
-        frame.figure(&self.title, &legend)
+            // A line that lies on one before it would hide it: it is dashed, and its name says so.
+            let twin = self.series[..index].iter().position(|other| series.covers(other));
+            let dash = if twin.is_some() && series.dash == 0 { 1 } else { series.dash };
+            let svg = self.line(&frame, series, (number, dash));
+            let switches = Some(index).filter(|&index| has_legend && index < SWITCHES);
+            frame.svg += &match switches {
+                Some(index) => format!("<g class=\"g{index}\">{svg}</g>\n"),
+                None => svg,
+            };
+            let line = format!("<path class=\"line c{} d{dash}\" d=\"M0 6h26\"/>", number % COLORS);
+            let mark = match series.marked {
+                true => marker((series.shape.unwrap_or(number), number), "dot", 13.0, 6.0, ""),
+                false => String::new(),
+            };
+            let name = match twin {
+                Some(twin) => format!("{} (same as {})", series.name, self.series[twin].name),
+                None => series.name.clone(),
+            };
+            legend.push(Item { switches, ..Item::new(line + &mark, &name) });
+        }
+        frame.figure(&self.title, if has_legend { &legend } else { &[] })
     }
 
-    fn line(&self, frame: &Frame, series: &Series, number: usize) -> String {
+    fn line(&self, frame: &Frame, series: &Series, (number, dash): (usize, usize)) -> String {
         let place = |(x, y): &(f64, f64)| Some((frame.x(*x)?, frame.y(*y)?));
         let (mut path, mut drawn) = (String::new(), None);
         for point in &series.points {
@@ -124,12 +174,15 @@ impl Curves {
             path += &match (drawn, at) {
                 (_, None) => String::new(),
                 (None, Some((x, y))) => format!("M{x:.1} {y:.1}"),
-                (Some(_), Some((x, y))) if series.steps => format!("V{y:.1}H{x:.1}"),
-                (Some(_), Some((x, y))) => format!("L{x:.1} {y:.1}"),
+                (Some(_), Some((x, y))) => match series.steps {
+                    Steps::None => format!("L{x:.1} {y:.1}"),
+                    Steps::Before => format!("V{y:.1}H{x:.1}"),
+                    Steps::After => format!("H{x:.1}V{y:.1}"),
+                },
             };
             drawn = at;
         }
-        let class = format!("c{} d{}", number % COLORS, series.dash);
+        let class = format!("c{} d{dash}", number % COLORS);
         let mut svg = format!("<path class=\"line {class}\" d=\"{path}\"/>\n");
         let count = series.points.len();
         let every = if count > MARKED_MAX { count / 8 } else { 1 };
@@ -141,7 +194,8 @@ impl Curves {
             };
             let name = if series.name.is_empty() { String::new() } else { format!("{}: ", series.name) };
             let title = format!("{name}{} at {}", self.y.shown(point.1), self.x.shown(point.0));
-            svg += &marker(number, if seen { "dot" } else { "hit" }, x, y, &title);
+            let shape = series.shape.unwrap_or(number);
+            svg += &marker((shape, number), if seen { "dot" } else { "hit" }, x, y, &title);
         }
         svg + "\n"
     }

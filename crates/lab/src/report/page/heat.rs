@@ -69,7 +69,7 @@ impl Heat<'_> {
         }
         let (x, y) = (left + width / 2.0, bottom + 33.0);
         svg += &format!("<text class=\"axis\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n</svg>", escape(&label));
-        figure(self.title, "", &svg)
+        figure(self.title, &[], &svg)
     }
 
     /// One path for each colour. Given are the values in a row, the values in a line, the lines of a row, and the values

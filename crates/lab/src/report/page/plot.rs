@@ -1,7 +1,9 @@
 //! What all plots share: size, axes with grid and ticks, markers, the figure around them.
 
 use super::axis::{Axis, Range};
-use super::{COLORS, escape};
+use super::{COLORS, STYLE, escape};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 /// Width of every plot, in the units of its drawing; style sheet and reader's window scale it.
 pub(super) const WIDTH: f64 = 560.0;
@@ -100,42 +102,93 @@ impl Frame {
     }
 
     /// The drawing as a figure.
-    pub fn figure(self, title: &str, legend: &str) -> String {
+    pub fn figure(self, title: &str, legend: &[Item]) -> String {
         figure(title, legend, &(self.svg + "</svg>"))
     }
 }
 
-/// A figure; its legend is a list of HTML items.
-pub(super) fn figure(title: &str, legend: &str, svg: &str) -> String {
-    let caption = if title.is_empty() {
-        String::new()
-    } else {
-        format!("<figcaption>{}</figcaption>\n", escape(title))
-    };
+/// An item of a legend.
+pub(super) struct Item {
+    /// A small drawing, 26 by 12.
+    pub drawing: String,
+    pub name: String,
+    /// The number of the group of the plot that it shows and hides.
+    pub switches: Option<usize>,
+}
+
+impl Item {
+    /// An item that only explains.
+    pub fn new(drawing: String, name: &str) -> Item {
+        Item { drawing, name: name.to_string(), switches: None }
+    }
+
+    fn html(&self) -> String {
+        let drawing =
+            format!("<svg class=\"key\" viewBox=\"0 0 26 12\" aria-hidden=\"true\">{}</svg>", self.drawing);
+        let name = escape(&self.name);
+        match self.switches {
+            None => format!("<li>{drawing}{name}</li>\n"),
+            Some(number) => format!(
+                "<li><label><input type=\"checkbox\" class=\"s{number}\" checked>{drawing}{name}</label></li>\n"
+            ),
+        }
+    }
+}
+
+/// A figure: title, legend, drawing, and the drawing as a file to save.
+pub(super) fn figure(title: &str, legend: &[Item], svg: &str) -> String {
+    let file = STANDARD.encode(standalone(legend, svg));
+    let name: String =
+        title.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let name = name.trim_matches('-');
+    let save = format!(
+        "<a class=\"save\" download=\"{}.svg\" href=\"data:image/svg+xml;base64,{file}\">save</a>",
+        if name.is_empty() { "plot" } else { name }
+    );
+    let caption = format!("<figcaption>{} {save}</figcaption>\n", escape(title));
+    let items: String = legend.iter().map(Item::html).collect();
     let legend =
-        if legend.is_empty() { String::new() } else { format!("<ul class=\"legend\">{legend}</ul>\n") };
+        if items.is_empty() { String::new() } else { format!("<ul class=\"legend\">{items}</ul>\n") };
     format!("<figure>{caption}{legend}<div class=\"scroll\" tabindex=\"0\">{svg}</div></figure>\n")
 }
 
-/// An item of a legend: a small drawing, then a name.
-pub(super) fn key(drawing: &str, name: &str) -> String {
+/// Height of a line of the legend in a file.
+const LEGEND_ROW: f64 = 20.0;
+
+/// A plot as a file of its own, for browsers: an SVG with its style, and the legend below.
+pub(super) fn standalone(legend: &[Item], svg: &str) -> String {
+    let (head, body) = svg.split_once('>').unwrap_or((svg, ""));
+    let tall =
+        head.split("viewBox=\"").nth(1).and_then(|rest| rest.split(['"', ' ']).nth(3)?.parse::<f64>().ok());
+    let tall = tall.unwrap_or(WIDTH);
+    let mut drawn = String::new();
+    for (line, item) in legend.iter().enumerate() {
+        let top = tall + 10.0 + LEGEND_ROW * line as f64;
+        drawn += &format!("<g transform=\"translate(14 {top:.0})\">{}</g>", item.drawing);
+        drawn += &format!("<text x=\"48\" y=\"{:.1}\">{}</text>\n", top + 11.0, escape(&item.name));
+    }
+    let about =
+        head.split("aria-label=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    let height = if legend.is_empty() { tall } else { tall + 16.0 + LEGEND_ROW * legend.len() as f64 };
     format!(
-        "<li><svg class=\"key\" viewBox=\"0 0 26 12\" aria-hidden=\"true\">{drawing}</svg>{}</li>\n",
-        escape(name)
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
+         aria-label=\"{about}\">\n<style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--page)\"/>\n\
+         {}{drawn}</svg>\n",
+        body.trim_end().strip_suffix("</svg>").unwrap_or(body)
     )
 }
 
-/// A marker whose shape and colour follow from a number; `class` is added to its own. One with a title can be reached with the
+/// A marker of a shape and a colour, each by its number; `class` is added to its own. One with a title can be reached with the
 /// keyboard unless it is only there to be pointed at (`hit`); its title is then shown above the plot.
-pub(super) fn marker(number: usize, class: &str, x: f64, y: f64, title: &str) -> String {
-    let shape = match number % 5 {
+pub(super) fn marker((shape, color): (usize, usize), class: &str, x: f64, y: f64, title: &str) -> String {
+    let shape = match shape % 5 {
         0 => "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
         1 => "m-3.6 -3.6h7.2v7.2h-7.2z",
         2 => "m0 -4.8l4.6 8h-9.2z",
         3 => "m0 -5l5 5l-5 5l-5 -5z",
         _ => "m0 4.8l4.6 -8h-9.2z",
     };
-    let (color, title) = (number % COLORS, escape(title));
+    let (color, title) = (color % COLORS, escape(title));
     let path = format!("<path class=\"{class} c{color}\" d=\"M{x:.1} {y:.1}{shape}\"");
     match (title.is_empty(), class) {
         (true, _) => path + "/>",

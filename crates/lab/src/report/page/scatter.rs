@@ -1,7 +1,7 @@
 //! Two objectives: a point for each candidate, and the front of those that nothing beats in both.
 
 use super::axis::Axis;
-use super::plot::{Frame, key, marker, wide};
+use super::plot::{Frame, Item, marker, wide};
 use super::{Table, details, escape};
 
 /// Points by two objectives.
@@ -88,17 +88,15 @@ impl Scatter {
         // Those on the front are drawn last, on top.
         for (x, y, dot) in placed.iter().rev() {
             let title = format!("{}: {}, {}", dot.name, self.x.shown(dot.x), self.y.shown(dot.y));
-            let (number, class) = if dot.front { (0, "dot") } else { (0, "off") };
-            frame.svg += &marker(number, class, *x, *y, &title);
+            let class = if dot.front { "dot" } else { "off" };
+            frame.svg += &marker((0, 0), class, *x, *y, &title);
         }
         let labels = labels(&frame, &placed);
         frame.svg += &labels;
-        let mut legend = key(
-            &format!("<path class=\"line c0\" d=\"M0 6h26\"/>{}", marker(0, "dot", 13.0, 6.0, "")),
-            "front: no point is better in both",
-        );
+        let line = format!("<path class=\"line c0\" d=\"M0 6h26\"/>{}", marker((0, 0), "dot", 13.0, 6.0, ""));
+        let mut legend = vec![Item::new(line, "front: no point is better in both")];
         if placed.iter().any(|(.., dot)| !dot.front) {
-            legend += &key(&marker(0, "off", 13.0, 6.0, ""), "others");
+            legend.push(Item::new(marker((0, 0), "off", 13.0, 6.0, ""), "others"));
         }
         frame.figure(&self.title, &legend)
     }

@@ -34,6 +34,39 @@ fn curves_break_where_there_is_no_value() {
     );
 }
 
+/// The legend switches them without a script; the plot can be saved with its legend.
+#[test]
+fn curves_are_switched_and_saved() {
+    let points = vec![(1.0, 1.0), (2.0, 3.0)];
+    let of = |name: &str| Series::new(name, points.clone());
+    let plot =
+        Curves::new("Time & more", Axis::linear("x"), Axis::linear("y"), vec![of("<a>"), of("b")]).html();
+    assert!(
+        plot.contains("<input type=\"checkbox\" class=\"s1\" checked>") && plot.contains("<g class=\"g1\">")
+    );
+    for number in [0, 1, 15] {
+        assert!(STYLE.contains(&format!("figure:has(.s{number}:not(:checked)) .g{number}")), "{number}");
+    }
+    // Two lines on each other are told apart, by name and by dash.
+    assert!(plot.contains("b (same as &lt;a&gt;)") && plot.contains("class=\"line c1 d1\""), "{plot}");
+    let file = plot.split("download=\"time---more.svg\" href=\"data:image/svg+xml;base64,").nth(1).unwrap();
+    let file = STANDARD.decode(file.split('"').next().unwrap()).unwrap();
+    let file = String::from_utf8(file).unwrap();
+    assert!(file.starts_with("<svg xmlns=") && file.contains("&lt;a&gt;</text>"), "{file}");
+    assert_eq!((file.matches("<svg").count(), file.matches("</svg>").count()), (1, 1));
+    let alone = Curves::new("T", Axis::linear("x"), Axis::linear("y"), vec![of("a")]).html();
+    assert!(!alone.contains("checkbox") && !alone.contains("class=\"g0\""));
+}
+
+/// A distribution does not rise where there is no value.
+#[test]
+fn steps_rise_at_their_point() {
+    let series = Series::new("a", vec![(9.0, 0.0), (9.0, 0.5), (64.0, 1.0)]).steps_up();
+    let plot = Curves::new("T", Axis::linear("x"), Axis::linear("y"), vec![series]).html();
+    let path = plot.split("class=\"line").nth(1).unwrap().split("/>").next().unwrap();
+    assert!(path.rfind('H').unwrap() < path.rfind('V').unwrap() && !path.contains('L'), "{path}");
+}
+
 #[test]
 fn steps_hold_a_value_up_to_its_point() {
     let series = Series::new("a", vec![(0.0, 4.0), (1.0, 2.0)]).steps();

@@ -8,9 +8,9 @@
 use super::volume::{Client, Disk, Volume, set_clock};
 use super::{FatClient, VolumeConfig};
 use crate::WorkloadError;
-use crate::words::Words;
+use crate::words::{self, Words};
 use fatfs::{Dir, File};
-use nvlab_units::{Rng, quantity};
+use nvlab_units::Rng;
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 
 /// The first word of the text.
@@ -114,7 +114,7 @@ impl IozoneConfig {
                 None => return Err(words.wrong("mode", &modes)),
             },
         };
-        let bytes = |key, default| Ok(words.quantity(key, quantity::bytes)?.unwrap_or(default));
+        let bytes = |key, default| Ok(words.quantity(key, words::size)?.unwrap_or(default));
         let record_bytes = bytes("record", default.record_bytes as u64)?;
         if record_bytes == 0 || record_bytes > 1 << 20 || !record_bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(words.wrong("record", "a multiple of 512 B, at most 1 MiB"));

@@ -10,7 +10,7 @@
 
 use super::volume::{Client, Disk, Volume, set_clock};
 use super::{FatClient, VolumeConfig};
-use crate::words::Words;
+use crate::words::{self, Words};
 use crate::{Pacing, Time, WorkloadError};
 use fatfs::{Dir, File};
 use nvlab_units::{Span, quantity};
@@ -67,7 +67,7 @@ impl LoggerConfig {
     pub fn parse(whole: &str) -> std::result::Result<LoggerConfig, WorkloadError> {
         let words = Words::new(whole, &[&KEYS[..], &VolumeConfig::KEYS].concat(), &[])?;
         let default = LoggerConfig::default();
-        let record_bytes = words.quantity("record", quantity::bytes)?.unwrap_or(default.record_bytes as u64);
+        let record_bytes = words.quantity("record", words::size)?.unwrap_or(default.record_bytes as u64);
         if !(1..=1 << 20).contains(&record_bytes) {
             return Err(words.wrong("record", "from 1 B to 1 MiB"));
         }
@@ -75,7 +75,7 @@ impl LoggerConfig {
         if per_second.is_some_and(|rate| rate <= 0.0) {
             return Err(words.wrong("rate", "more than 0 per second"));
         }
-        let file_bytes = words.quantity("file", quantity::bytes)?.unwrap_or(default.file_bytes);
+        let file_bytes = words.quantity("file", words::size)?.unwrap_or(default.file_bytes);
         if file_bytes < record_bytes || file_bytes >> 32 > 0 {
             return Err(words.wrong("file", "at least one record, less than 4 GiB"));
         }

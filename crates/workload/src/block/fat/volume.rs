@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use super::{FatClient, FatType, Recording};
-use crate::words::Words;
+use crate::words::{self, Words};
 use crate::{Op, Pacing, Request, WorkloadError};
 use fatfs::{
     Date, DateTime, Dir, File, FileSystem, FormatVolumeOptions, FsOptions, Time as TimeOfDay, TimeProvider,
@@ -10,7 +10,7 @@ use fatfs::{
 };
 use nvlab_access::{BlockDevice, CachedDisk, SectorCache};
 use nvlab_controller::ControllerError;
-use nvlab_units::quantity::{self, exact_bytes};
+use nvlab_units::quantity::{self, told_bytes};
 use nvlab_units::{Served, Time};
 use std::cell::{Cell, RefCell};
 use std::io::{Error, Result, Write};
@@ -165,7 +165,7 @@ impl VolumeConfig {
         words: &Words<'_>,
         default: VolumeConfig,
     ) -> std::result::Result<VolumeConfig, WorkloadError> {
-        let bytes = |key, default| Ok(words.quantity(key, quantity::bytes)?.unwrap_or(default));
+        let bytes = |key, default| Ok(words.quantity(key, words::size)?.unwrap_or(default));
         let cluster_bytes = bytes("cluster", default.cluster_bytes as u64)?;
         if !cluster_bytes.is_power_of_two() || !(SECTOR as u64..=CLUSTER_BYTES_MAX).contains(&cluster_bytes) {
             return Err(words.wrong("cluster", "a power of two from 512 B to 32 KiB"));
@@ -181,7 +181,7 @@ impl VolumeConfig {
             cluster_bytes: cluster_bytes as u32,
             fill: words.quantity("fill", quantity::fraction)?.unwrap_or(default.fill),
             cache_bytes: bytes("cache", default.cache_bytes)?,
-            span: words.quantity("span", quantity::bytes)?,
+            span: words.quantity("span", words::size)?,
         })
     }
 
@@ -196,13 +196,13 @@ impl VolumeConfig {
         let refuse = |reason: String| Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason });
         let volume = self.span.unwrap_or(capacity) / SECTOR as u64 * SECTOR as u64;
         if volume > capacity {
-            let (volume, capacity) = (exact_bytes(volume), exact_bytes(capacity));
+            let (volume, capacity) = (told_bytes(volume), told_bytes(capacity));
             return refuse(format!(
                 "its volume of {volume} reaches past the device, which ends at {capacity}"
             ));
         }
         if file_bytes >= volume {
-            let (file, volume) = (exact_bytes(file_bytes), exact_bytes(volume));
+            let (file, volume) = (told_bytes(file_bytes), told_bytes(volume));
             return refuse(format!("a file of {file} does not fit into a volume of {volume}"));
         }
         record(self, volume, client).or_else(|error| refuse(format!("the FAT file system refuses: {error}")))

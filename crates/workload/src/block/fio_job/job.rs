@@ -47,6 +47,8 @@ impl Section {
         }
         let count = |errors: &mut Vec<WorkloadError>, key, most| kept(errors, options.number(key, 1..=most));
         let reads_back = self.reads_back(&spec, errors);
+        let issue = self.issue(&spec, depth, errors);
+        notes.extend(issue.pauses_below_a_rate().map(|what| format!("[{}]: {what}", self.name)));
         spec.flush_at_end |= reads_back;
         Some(FioJob {
             name: self.name.clone(),
@@ -62,7 +64,7 @@ impl Section {
             seed: kept(errors, options.number("randseed", 0..=u64::MAX)),
             waits_for: options.value("wait_for").map(str::to_owned),
             delay: kept(errors, options.time("startdelay")).unwrap_or(Span::ZERO),
-            issue: self.issue(&spec, depth, errors),
+            issue,
             reads_back,
             is_grouped: kept(errors, options.flag("group_reporting")),
             spec,

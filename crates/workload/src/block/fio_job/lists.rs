@@ -38,7 +38,9 @@ pub(super) const IGNORED: &str = "\
     xnvme_dev_subnqn xnvme_iovec max_open_zones job_max_open_zones read_beyond_wp sg_write_mode stream_id \
     md_per_io_size pi_act pi_chk apptag iodepth_batch iodepth_batch_complete_max rate_cycle latency_window \
     latency_percentile latency_run flow_id flow_sleep flow_watermark exit_what exitall_on_error zonesize zonerange \
-    zoneskip zonecapacity trim_verify_zero trim_backlog_batch steadystate_duration steadystate_ramp_time";
+    zoneskip zonecapacity zone_reset_threshold zone_reset_frequency ignore_zone_limits recover_zbd_write_error \
+    trim_verify_zero trim_backlog_batch steadystate_duration steadystate_ramp_time apptag_mask rocm_io \
+    random_sequence_stride";
 
 /// What engines call their own options: they begin so.
 pub(super) const IGNORED_PREFIXES: &[&str] =
@@ -55,11 +57,14 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("verify_async", "nvlab checks content itself (nvlab cut)"),
     ("verify_async_cpus", "nvlab checks content itself (nvlab cut)"),
     ("verify_backlog_batch", "nvlab checks content itself (nvlab cut)"),
+    ("verify_header_seed", "nvlab checks content itself (nvlab cut)"),
+    ("verify_write_sequence", "nvlab checks content itself (nvlab cut)"),
     ("verify_state_save", "nvlab checks content itself (nvlab cut)"),
     ("verify_state_load", "nvlab checks content itself (nvlab cut)"),
     ("write_iolog", "use nvlab trace make"),
     ("sync_file_range", "a device does not know files; use fsync"),
     ("write_barrier", "use fsync"),
+    ("atomic", "whether a power cut may tear a write is the design's (nvlab cut)"),
     ("fdp", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("fdp_pli", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("fdp_pli_select", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
@@ -72,6 +77,9 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("spr_num_regions", "nvlab brings the device to its steady state itself (--precondition steady)"),
 ];
 
+/// Why zones and strides are refused.
+pub(super) const ZONES: &str = "zoned devices and strides are not simulated; use offset and size in bytes";
+
 /// Options without which a job means something else, the values with which they mean nothing, and what to do instead. A flag
 /// without a value is 1.
 pub(super) const REFUSED: &[(&str, &[&str], &str)] = &[
@@ -82,7 +90,9 @@ pub(super) const REFUSED: &[(&str, &[&str], &str)] = &[
     ("flow", &["0"], "jobs do not balance each other; use rate_iops"),
     ("serialize_overlap", &["0"], "requests for the same blocks may be in flight together; use iodepth=1"),
     ("exitall", &["0"], "every job ends by itself; give all of them runtime and time_based"),
-    ("zonemode", &["none"], "zoned devices and strides are not simulated; use offset and size"),
+    ("zonemode", &["none"], ZONES),
+    ("num_range", &["1"], "a trim has one range; give smaller trims (bs)"),
+    ("write_mode", &["write"], "only data is written; zeroes, uncor and verify are not simulated"),
     ("bs_is_seq_rand", &["0"], "sizes are those of reads and of writes"),
     ("rw_sequencer", &["sequential"], "each kind of request has its own position"),
     ("iodepth_mode", &["none"], "the depth stays that of iodepth; for a run at each depth: nvlab sweep"),

@@ -8,7 +8,7 @@
 //!    `numjobs` makes copies that differ in their random numbers. Jobs whose engine requests nothing of a device (`cpuio`,
 //!    `exec`, `net`) are left out.
 //! 2. Numbers follow fio: `4k`, `4kb`, `4K` and `4ki` are 4096 (kb_base=1024), and, contrary to common usage, `4kib` is
-//!    4000. `kb_base=1000` swaps them. Times are in seconds.
+//!    4000. `kb_base=1000` swaps them. Times are in seconds. Sizes may be calculated (`5*1m/8`), times in brackets.
 //! 3. As in fio, a random job without `norandommap` accesses every block once per pass; a job ends after `size` bytes unless it
 //!    is `time_based`. A job of several passes (`loops`, `io_size`) goes over them in the same order each time, unless
 //!    `randrepeat=0`; one that is `time_based` in another each time, unless `random_generator=lfsr`. (Measured with fio 3.33.)
@@ -24,6 +24,7 @@
 //! 11. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
 //!     job, it is that of writes.
 
+mod expression;
 mod issue;
 mod job;
 mod lines;
@@ -38,7 +39,7 @@ use super::generator::{Amount, AnyGenerator, GeneratorSpec, Mix};
 use super::together::{Issue, Rate};
 use crate::{Span, WorkloadError, suggest};
 use nvlab_units::Rng;
-use nvlab_units::quantity::exact_bytes;
+use nvlab_units::quantity::told_bytes;
 use std::path::Path;
 
 /// A parsed job file.
@@ -271,12 +272,22 @@ impl FioJob {
             .unwrap_or(u64::MAX / unit * unit);
         spec.offset = Amount::Bytes(offset);
         let rest = capacity.saturating_sub(offset);
+        if rest < unit {
+            return Err(WorkloadError::DoesNotFit {
+                what: format!("{file}: [{}]", self.name),
+                reason: format!(
+                    "it begins at {}, and the device ends at {}: give a smaller offset, or a larger device",
+                    told_bytes(offset),
+                    told_bytes(capacity)
+                ),
+            });
+        }
         let size = self.size.map(|size| size.of(capacity, unit));
         let zones = self.spec.span.map(|zones| zones.of(capacity, unit));
         let asked = [size, zones].into_iter().flatten().min().unwrap_or(rest);
         let span = if asked > rest { rest / unit * unit } else { asked };
         let note = (asked > span && span > 0).then(|| {
-            let ends = [offset.saturating_add(asked), capacity].map(exact_bytes);
+            let ends = [offset.saturating_add(asked), capacity].map(told_bytes);
             format!("[{}]: it would reach to {} and ends with the device, at {}", self.name, ends[0], ends[1])
         });
         spec.span = Some(Amount::Bytes(span));

@@ -1,17 +1,15 @@
 //! fio's numbers: sizes with its own idea of prefixes, times in seconds.
 
+use super::expression;
 use crate::Span;
 
 /// Picoseconds of a second, and of a microsecond.
 pub(super) const SECOND_PS: u64 = 1_000_000_000_000;
 pub(super) const MICROSECOND_PS: u64 = 1_000_000;
 
-/// A product of whole numbers with suffixes, as `8*1g`, with or without brackets.
+/// A number with a suffix, or sums, products, quotients and powers of some, as `8*1g` and `(5*1m - 4k)/8`, rounded down.
 pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
-    let text = text.trim();
-    let text = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
-    let mut factors = text.split('*').map(|factor| plain_size(factor.trim(), kb_base));
-    factors.try_fold(1u64, |product, factor| product.checked_mul(factor?))
+    expression::value(text, |number| plain_size(number, kb_base))
 }
 
 /// A whole number with a suffix. With `kb_base` 1024, `k`, `kb` and `ki` are 1024 and `kib` is 1000; with 1000 it is the other
@@ -41,9 +39,13 @@ fn plain_size(text: &str, kb_base: u64) -> Option<u64> {
     number.checked_mul(base.pow(power))
 }
 
-/// A time; without a unit it is so many times `unit_ps`.
+/// A time; without a unit it is so many times `unit_ps`, or microseconds in an expression, which is in brackets.
 pub(super) fn time(text: &str, unit_ps: u64) -> Option<Span> {
-    let text = text.to_ascii_lowercase();
+    let text = text.trim().to_ascii_lowercase();
+    if text.starts_with('(') {
+        let us = |number: &str| Some(time(number, MICROSECOND_PS)?.ps() / MICROSECOND_PS);
+        return Some(Span::from_ps(expression::value(&text, us)?.saturating_mul(MICROSECOND_PS)));
+    }
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().ok()?;
     let ps = match text[end..].trim_start() {
@@ -83,12 +85,32 @@ mod tests {
             ("0x1000", 4096),
             ("8*1m", 8 << 20),
             ("(2 * 4k)", 8192),
+            ("5*1024*1024*24105/8", 15_797_452_800),
+            ("((1m + 4k) / 3) * 3", 1_052_672),
+            ("2^10 - 1k % 1000", 1000),
+            ("10 / 4 * 2", 5),
         ] {
             assert_eq!(size(text, 1024), Some(bytes), "{text}");
         }
         let by_thousands = ["4k", "4ki", "4kb", "4KiB"].map(|text| size(text, 1000));
         assert_eq!(by_thousands, [Some(4000), Some(4000), Some(4000), Some(4096)]);
-        for wrong in ["", "k", "4q", "1.5k", "-1", "4i", "4ib", "99999999p", "4 k x"] {
+        for wrong in [
+            "",
+            "k",
+            "4q",
+            "1.5k",
+            "-1",
+            "4i",
+            "4ib",
+            "99999999p",
+            "4 k x",
+            "4*",
+            "(4",
+            "4)",
+            "1/0",
+            "4-8",
+            "2^999",
+        ] {
             assert_eq!(size(wrong, 1024), None, "{wrong}");
         }
     }
@@ -101,6 +123,8 @@ mod tests {
             assert_eq!(time(text, SECOND_PS), Some(Span::from_ms(ms)), "{text}");
         }
         assert_eq!(time("2000", MICROSECOND_PS), Some(Span::from_ms(2)));
+        assert_eq!(time("(2 * 500)", SECOND_PS), Some(Span::from_ms(1)));
+        assert_eq!(time("(1s + 500)", SECOND_PS), Some(Span::from_us(1_000_500)));
         assert_eq!(time("10 parsecs", SECOND_PS), None);
     }
 }

@@ -54,7 +54,7 @@ impl Options {
         WorkloadError::Line {
             file: set.map(|set| set.file.clone()).unwrap_or_default(),
             line: set.map_or(0, |set| set.line),
-            column: key,
+            column: key.into(),
             found: self.value(key).unwrap_or("").to_owned(),
             allowed: allowed.to_owned(),
         }

@@ -136,6 +136,11 @@ pub(super) fn distribution(
             let (zones, bytes) = absolute_zones(zones, kb_base).ok_or_else(|| wrong(allowed))?;
             return Ok((Distribution::Zones { zones, scatter: false }, Some(bytes)));
         }
+        "sequence" => {
+            let reason =
+                "sequences of blocks are not drawn; give the requests as a trace (nvlab explain formats)";
+            return Err(options.refused("random_distribution", reason));
+        }
         _ => return Err(wrong("random, zipf:THETA, pareto:H, normal:PERCENT, zoned:... or zoned_abs:...")),
     };
     Ok((distribution, None))

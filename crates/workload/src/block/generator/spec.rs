@@ -6,7 +6,7 @@ use crate::addresses::{
     Zones, hot,
 };
 use crate::arrivals::{Limits, Pace};
-use crate::words::Words;
+use crate::words::{self, Words};
 use crate::{WorkloadError, suggest};
 use nvlab_units::quantity;
 
@@ -94,7 +94,7 @@ impl Amount {
     pub(crate) fn read(value: &str) -> Result<Amount, quantity::QuantityError> {
         match value.ends_with('%') {
             true => quantity::fraction(value).map(Amount::Share),
-            false => quantity::bytes(value).map(Amount::Bytes),
+            false => words::size(value).map(Amount::Bytes),
         }
     }
 }
@@ -190,7 +190,7 @@ impl GeneratorSpec {
         let distribution = distribution(&words)?;
         let until = words.value("until").map(|value| until(&words, value)).transpose()?.unwrap_or_default();
         let sizes = sizes(&words)?;
-        let align = words.quantity("align", quantity::bytes)?.map(|bytes| {
+        let align = words.quantity("align", words::size)?.map(|bytes| {
             let align = u32::try_from(bytes).ok().filter(|&bytes| bytes > 0);
             align.ok_or_else(|| words.wrong("align", "1 B to 4294967295 B"))
         });
@@ -295,7 +295,7 @@ impl GeneratorSpec {
     }
 
     fn plan(&self, capacity: u64) -> Result<Plan, String> {
-        let exact = quantity::exact_bytes;
+        let exact = quantity::told_bytes;
         let (unit, largest) = (self.slot_bytes() as u64, self.largest() as u64);
         let offset = self.offset.of(capacity, unit);
         if !offset.is_multiple_of(SECTOR_BYTES) {
@@ -405,7 +405,7 @@ fn sizes(words: &Words) -> Result<Sizes, WorkloadError> {
         return Err(words.error("bs= changes nothing here: the sizes are those of JESD219"));
     }
     let size = |text: &str| {
-        let bytes = quantity::bytes(text).map_err(|error| words.error(format!("bs: {error}")))?;
+        let bytes = words::size(text).map_err(|error| words.error(format!("bs: {error}")))?;
         u32::try_from(bytes)
             .ok()
             .filter(|&bytes| bytes > 0)
@@ -438,7 +438,7 @@ fn until(words: &Words, value: &str) -> Result<Limits, WorkloadError> {
             Err(error) => return Err(words.error(format!("until: {error}"))),
         }
     } else if value.ends_with('B') {
-        limits.bytes = words.quantity("until", quantity::bytes)?;
+        limits.bytes = words.quantity("until", words::size)?;
     } else {
         let time = quantity::span(value).map_err(|error| match error.is_too_large() {
             true => words.error(format!("until: {error}")),

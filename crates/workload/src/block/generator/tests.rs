@@ -324,7 +324,16 @@ fn wrong_texts_are_explained() {
     ] {
         assert_eq!(reason(text), expected);
     }
-    assert!(reason("uniform bs=4k").starts_with("workload 'uniform bs=4k': bs: `4k` is not a size"));
+    assert!(reason("uniform bs=4KB").starts_with("workload 'uniform bs=4KB': bs: `4KB` is not a size"));
+}
+
+/// As in fio, and a number of bytes as it is.
+#[test]
+fn sizes_need_no_unit() {
+    let spec = |text: &str| GeneratorSpec { ..GeneratorSpec::parse(text).unwrap() };
+    let with_units = spec("uniform bs=4KiB span=1MiB offset=64KiB align=4KiB");
+    assert_eq!(spec("uniform bs=4k span=1048576 offset=64k align=4096"), with_units);
+    assert_eq!(spec("uniform bs=4k/60%,64k/40%").sizes, spec("uniform bs=4KiB/60%,64KiB/40%").sizes);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{ReplayReport, ReplaySpec};
 use crate::columns::{Columns, op_of};
 use crate::{Op, Request, Span};
-use nvlab_units::quantity::{display_bytes, exact_bytes};
+use nvlab_units::quantity::{display_bytes, told_bytes};
 
 /// Volumes begin at multiples of this when several are laid out.
 pub(super) const VOLUME_UNIT_BYTES: u64 = 1 << 20;
@@ -215,7 +215,7 @@ fn align(columns: &mut Columns, unit: u64, report: &mut ReplayReport) -> Result<
             .map(|end| end - start)
             .and_then(|wide| u32::try_from(wide).ok());
         let Some(wide) = wide else {
-            return Err(format!("request {row} of {bytes} bytes cannot be widened to {}", exact_bytes(unit)));
+            return Err(format!("request {row} of {bytes} bytes cannot be widened to {}", told_bytes(unit)));
         };
         columns.offset[row] = start;
         columns.bytes[row] = wide;
@@ -232,7 +232,7 @@ fn wrap(columns: &mut Columns, part_bytes: u64, unit: u64, report: &mut ReplayRe
     for row in 0..columns.len() {
         let (offset, bytes) = (columns.offset[row], columns.bytes[row] as u64);
         if bytes > part_bytes {
-            let sizes = (exact_bytes(bytes), exact_bytes(part_bytes));
+            let sizes = (told_bytes(bytes), told_bytes(part_bytes));
             return Err(format!("request {row} of {} is larger than the room of {}", sizes.0, sizes.1));
         }
         if offset + bytes > part_bytes {

@@ -1,13 +1,13 @@
 //! The text of a replay: `'web.csv.gz:msr compact first=1h copies=4'`.
 
 use crate::columns::Columns;
-use crate::trace::{self, Format, ReadOptions, ReadReport};
-use crate::words::Words;
+use crate::trace::{self, Format, ReadOptions, ReadReport, TableSpec};
+use crate::words::{self, Words};
 use crate::{Span, WorkloadError, suggest};
 use nvlab_units::quantity;
 use std::path::PathBuf;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 18] = [
     "scale-time",
     "first",
     "loop",
@@ -19,6 +19,13 @@ const KEYS: [&str; 11] = [
     "action",
     "think",
     "skip-bad",
+    "columns",
+    "separator",
+    "header",
+    "read",
+    "write",
+    "trim",
+    "flush",
 ];
 /// With think=keep the requests are those of one program, once, at its own pace.
 const NOT_WITH_THINK: [&str; 4] = ["scale-time", "loop", "copies", "qd"];
@@ -41,6 +48,8 @@ pub struct ReplaySpec {
     pub skip_bad: u64,
     /// Only so many lines are read, at least; `None`: all.
     pub lines_max: Option<u64>,
+    /// What a text table has in its columns.
+    pub table: TableSpec,
     /// Only what begins before this, in recorded time.
     pub first: Option<Span>,
     /// Times are multiplied by this: 0.5 is twice as fast.
@@ -75,6 +84,7 @@ impl ReplaySpec {
             action: b'D',
             skip_bad: 0,
             lines_max: None,
+            table: TableSpec::default(),
             first: None,
             scale_time: 1.0,
             loops: 1,
@@ -90,7 +100,8 @@ impl ReplaySpec {
     }
 
     /// Reads a text such as `'src1_0.csv.gz:msr scale-time=0.5 first=1h'`. A name with blanks is put in double
-    /// quotes. `volume=` takes several names separated by commas; `compact=` an extent other than 1 MiB.
+    /// quotes. `volume=` takes several names separated by commas; `compact=` an extent other than 1 MiB. What a text table has in
+    /// its columns is said by `columns=` and the keys beside it ([`TableSpec`]).
     pub fn parse(text: &str) -> Result<ReplaySpec, WorkloadError> {
         // `compact` is both a flag and a key: the bare word means the default extent.
         let bare_compact = text.split_whitespace().skip(1).any(|word| word == "compact");
@@ -105,11 +116,11 @@ impl ReplaySpec {
             Some(&[letter]) if letter.is_ascii_uppercase() => letter,
             Some(_) => return Err(words.wrong("action", "one blkparse action, as D, Q or C")),
         };
-        let mut compact = words.quantity("compact", quantity::bytes)?;
+        let mut compact = words.quantity("compact", words::size)?;
         if bare_compact {
             compact = Some(DEFAULT_EXTENT_BYTES);
         }
-        let align = words.quantity("align", quantity::bytes)?;
+        let align = words.quantity("align", words::size)?;
         let is_unit = |unit: u64| unit > 0 && unit <= 1 << 30;
         if compact.is_some_and(|unit| !is_unit(unit)) {
             return Err(words.wrong("compact", "an extent from 1 B to 1 GiB"));
@@ -135,6 +146,7 @@ impl ReplaySpec {
         if clips_trims && compact.is_none() {
             return Err(words.error("clip-trims needs compact: it says what is squeezed out"));
         }
+        let table = table(&words, format)?;
         let volumes = words.value("volume").map(|names| names.split(',').map(str::to_owned).collect());
         Ok(ReplaySpec {
             path,
@@ -143,6 +155,7 @@ impl ReplaySpec {
             action,
             skip_bad: words.number("skip-bad", 0..=u64::MAX)?.unwrap_or(0),
             lines_max: None,
+            table,
             first: words.quantity("first", quantity::span)?,
             scale_time,
             loops: words.number("loop", 1..=u32::MAX as u64)?.unwrap_or(1),
@@ -165,7 +178,21 @@ impl ReplaySpec {
     /// How it is read.
     pub fn reading(&self) -> ReadOptions {
         let ReplaySpec { format, action, skip_bad, lines_max, .. } = *self;
-        ReadOptions { format, volumes: self.volumes.clone(), action, skip_bad, lines_max }
+        let (volumes, table) = (self.volumes.clone(), self.table.clone());
+        ReadOptions { format, volumes, action, skip_bad, lines_max, table }
+    }
+}
+
+/// What is said of a text table.
+fn table(words: &Words, format: Option<Format>) -> Result<TableSpec, WorkloadError> {
+    let table =
+        TableSpec::parse(|key| words.value(key)).map_err(|(key, allowed)| words.wrong(key, &allowed))?;
+    match format.filter(|&format| format != Format::Table && table != TableSpec::default()) {
+        Some(format) => {
+            let reason = "columns, separator, header and words are those of a table, not of";
+            Err(words.error(format!("{reason} {format}")))
+        }
+        None => Ok(table),
     }
 }
 

@@ -223,12 +223,13 @@ fn texts_are_read_and_slips_explained() {
         (
             "a.csv:mrs",
             "workload 'a.csv:mrs': unknown trace format 'mrs'; did you mean 'msr'? (known: msr, spc, blkparse, \
-             iolog, mqsim, alibaba, tencent, nvt, parquet)",
+             iolog, mqsim, alibaba, tencent, systor, fiu, vscsi, cachelib, baleen, table, nvt, parquet)",
         ),
         (
             "a.csv compat",
             "workload 'a.csv compat': unknown key 'compat'; did you mean 'compact'? (known: scale-time, first, \
-             loop, copies, compact, align, qd, volume, action, think, skip-bad, clip-trims, wrap)",
+             loop, copies, compact, align, qd, volume, action, think, skip-bad, columns, separator, header, read, \
+             write, trim, flush, clip-trims, wrap)",
         ),
         ("a.csv wrap=yes", "workload 'a.csv wrap=yes': 'wrap' has no value: write wrap alone"),
         (

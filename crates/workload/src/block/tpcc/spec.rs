@@ -4,8 +4,8 @@ use super::layout::Database;
 use super::{Mix, POOL_FRAMES_MIN, Tpcc, TpccConfig};
 use crate::WorkloadError;
 use crate::arrivals::{Limits, Pace};
-use crate::words::Words;
-use nvlab_units::quantity::{self, exact_bytes};
+use crate::words::{self, Words};
+use nvlab_units::quantity::{self, told_bytes};
 
 /// The first word of the text.
 pub const KIND: &str = "tpcc";
@@ -32,15 +32,15 @@ impl TpccConfig {
     pub fn parse(whole: &str) -> Result<TpccConfig, WorkloadError> {
         let words = Words::new(whole, &KEYS, &[])?;
         let default = TpccConfig::default();
-        let page_bytes = words.quantity("page", quantity::bytes)?.unwrap_or(default.page_bytes as u64);
+        let page_bytes = words.quantity("page", words::size)?.unwrap_or(default.page_bytes as u64);
         if !PAGE_BYTES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
             return Err(words.wrong("page", "a power of two from 1 KiB to 64 KiB"));
         }
-        let pool_bytes = words.quantity("pool", quantity::bytes)?.unwrap_or(default.pool_bytes);
+        let pool_bytes = words.quantity("pool", words::size)?.unwrap_or(default.pool_bytes);
         let frames = pool_bytes / page_bytes;
         if frames < POOL_FRAMES_MIN as u64 || frames >= u32::MAX as u64 {
-            let least = exact_bytes(POOL_FRAMES_MIN as u64 * page_bytes);
-            let value = exact_bytes(pool_bytes);
+            let least = told_bytes(POOL_FRAMES_MIN as u64 * page_bytes);
+            let value = told_bytes(pool_bytes);
             return Err(
                 words.error(format!("pool={value} is wrong: at least {POOL_FRAMES_MIN} pages, {least}"))
             );
@@ -69,7 +69,7 @@ impl TpccConfig {
                     Some(counted(value).ok_or_else(|| words.wrong("warm-up", allowed))?)
                 }
             },
-            span: words.quantity("span", quantity::bytes)?,
+            span: words.quantity("span", words::size)?,
             pace: Pace::parse(&words, "10k/s")?,
             limits: Limits::parse(&words, "transactions")?,
         })
@@ -86,7 +86,7 @@ impl TpccConfig {
         let page = self.page_bytes as u64;
         let span = self.span.unwrap_or(capacity);
         if span > capacity {
-            let (end, capacity) = (exact_bytes(span), exact_bytes(capacity));
+            let (end, capacity) = (told_bytes(span), told_bytes(capacity));
             return refuse(format!("it may grow to {end} and the device ends at {capacity}"));
         }
         let pages = u32::try_from(span / page).unwrap_or(u32::MAX - 1);
@@ -100,11 +100,11 @@ impl TpccConfig {
             return refuse(format!(
                 "{} warehouses take {bytes}, {} are there: {advice}",
                 self.warehouses,
-                exact_bytes(span)
+                told_bytes(span)
             ));
         }
         if self.frames() >= pages && self.checkpoint_every == 0 && !self.log {
-            let (pool, span) = (exact_bytes(self.pool_bytes), exact_bytes(span));
+            let (pool, span) = (told_bytes(self.pool_bytes), told_bytes(span));
             return refuse(format!("the pool of {pool} holds all {span}: nothing would ever be written"));
         }
         Ok(Tpcc::new(self, pages, seed))

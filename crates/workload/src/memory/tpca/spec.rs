@@ -3,7 +3,7 @@
 use super::{RecordReads, TELLERS_PER_BRANCH, Tpca, TpcaConfig};
 use crate::WorkloadError;
 use crate::arrivals::{Limits, Pace};
-use crate::words::Words;
+use crate::words::{self, Words};
 use nvlab_units::quantity;
 
 /// The first word of the text.
@@ -34,7 +34,7 @@ impl TpcaConfig {
         let default = TpcaConfig::default();
         let size = |key: &str, default: u32, range: std::ops::RangeInclusive<u64>| {
             let allowed = format!("{} to {} bytes", range.start(), range.end());
-            match words.quantity(key, quantity::bytes)? {
+            match words.quantity(key, words::size)? {
                 None => Ok(default),
                 Some(bytes) if range.contains(&bytes) => Ok(bytes as u32),
                 Some(_) => Err(words.wrong(key, &allowed)),
@@ -133,7 +133,7 @@ impl TpcaConfig {
             0 => "accounts= makes branches smaller".to_owned(),
             branches => format!("branches={branches} would fit"),
         };
-        let exact = quantity::exact_bytes;
+        let exact = quantity::told_bytes;
         let reason = format!("it takes {} and the memory holds {}: {advice}", exact(needed), exact(capacity));
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason })
     }
