@@ -266,11 +266,14 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         moved.iter().for_each(|moved| self.prefetch(moved.lpa));
         for &Moved { lpa, from, to } in &moved {
             if self.metadata.lookup(lpa) == Some(from) {
-                self.metadata.set_map(at, lpa, to)?;
+                let end = self.metadata.set_map(at, lpa, to)?;
                 self.table.lose_many(victim, 1);
+                self.nand.supersede_at(self.nand.dead(Ppa(from)), end);
             } else {
+                // No entry ever named the copy.
                 self.invalidate(to);
                 self.clear_live_bit(at, to)?;
+                self.nand.supersede_at(self.nand.dead(Ppa(to)), Time::ZERO);
             }
         }
         moved.clear();

@@ -180,6 +180,9 @@ impl<S: Store> PageMap<S> {
         self.stats.map_units += self.geometry.units_per_page as u64;
         let payload = Payload { data: &data, spare: &spare };
         let Ok(queued) = self.array.program(at, block, page, 1, payload, true) else { return };
+        if S::KEEPS {
+            self.trims_recorded(self.journal.pending[count - 1].sequence, queued);
+        }
         let records = self.journal.pending.drain(..count).map(|record| (record, queued));
         if S::KEEPS && self.buffer.is_protected() {
             let array = &mut self.array;
