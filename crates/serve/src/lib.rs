@@ -31,7 +31,8 @@
 //! | [`stack`] | what the software above an instant device costs on this machine |
 //! | `net` | listeners, and which connections are served when too many come |
 //! | `clock` | the wall clock as the device's time |
-//! | `mapped_store`, `slots`, `state_folder` | media in mapped memory; the payload of flash in as much of it as is needed; the folder that holds them |
+//! | `mapped_store`, `state_folder` | media in mapped memory; the folder that holds them |
+//! | `slots` | the payload of flash, in as much of a file as it needs |
 //! | `error` | [`ServeError`] |
 //! | `sys` | system calls of serving |
 //!

@@ -1,6 +1,7 @@
 //! What payload the controller's store may forget: that of versions that no power cut can bring back.
 //!
-//! 1. A version that a newer one replaces is needed until that is programmed and settled ([`nvlab_medium::flash::Nand::supersede`]).
+//! 1. A version that a newer one replaces is needed until that is programmed and settled
+//!    ([`nvlab_medium::flash::Nand::supersede`]).
 //! 2. A trimmed version is needed until the record of the trim is programmed; not so long if the buffer is protected, because it
 //!    keeps the record. Without records, where a trim is advice, it may come back as long as its block is not erased. Of a unit
 //!    whose trimmed version is erased, older ones are found then, whose payload is gone: so that none of them comes back, a

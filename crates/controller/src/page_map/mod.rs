@@ -444,27 +444,8 @@ impl<S: Store> Controller for PageMap<S> {
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
-        if !self.config.trim {
-            return Ok(Served { start, end: start });
-        }
-        // First, because it may clean: units that die below must not be erased before the trim is recorded.
-        self.prepare_journal(start)?;
-        let mut dead = Vec::new();
-        for lpa in extent.units() {
-            let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
-            if unit != NOTHING {
-                self.note_change(lpa);
-                self.invalidate(unit);
-                if S::KEEPS {
-                    dead.push(self.array.dead(Ppa(unit)));
-                }
-            }
-        }
-        self.stats.host_trim_units += extent.count as u64;
-        self.note_trimmed(self.sequence, dead);
-        self.note_trim(start, extent);
-        if self.demand.is_some() {
-            self.rewrite_waiting(start)?;
+        if self.config.trim {
+            self.trim_extent(start, extent)?;
         }
         Ok(Served { start, end: start })
     }

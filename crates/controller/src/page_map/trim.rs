@@ -22,7 +22,7 @@ use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_medium::flash::nand::Payload;
-use nvlab_units::{BlockId, Extent, Geometry, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 const RECORD_BYTES: usize = 16;
@@ -76,6 +76,30 @@ pub fn trims_pending_max(geometry: &Geometry) -> usize {
 impl<S: Store> PageMap<S> {
     fn records_per_page(&self) -> usize {
         trims_pending_max(&self.geometry)
+    }
+
+    /// Unmaps units.
+    pub(super) fn trim_extent(&mut self, start: Time, extent: Extent) -> Result<(), ControllerError> {
+        // First, because it may clean: units that die below must not be erased before the trim is recorded.
+        self.prepare_journal(start)?;
+        let mut dead = Vec::new();
+        for lpa in extent.units() {
+            let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
+            if unit != NOTHING {
+                self.note_change(lpa);
+                self.invalidate(unit);
+                if S::KEEPS {
+                    dead.push(self.array.dead(Ppa(unit)));
+                }
+            }
+        }
+        self.stats.host_trim_units += extent.count as u64;
+        self.note_trimmed(self.sequence, dead);
+        self.note_trim(start, extent);
+        if self.demand.is_some() {
+            self.rewrite_waiting(start)?;
+        }
+        Ok(())
     }
 
     /// Adds a trim to the journal, which was prepared for it.

@@ -52,8 +52,8 @@ fn open(file: &File, layout: SlotLayout, fresh: bool) -> MappedStore {
     MappedStore::slotted(mapping, slots)
 }
 
-/// Whatever the words of the table are, a unit has the payload that was written to it or is unverified, no unit has that of another
-/// that is written later, and opening the file alone changes nothing.
+/// Whatever the words of the table are, every unit is unverified at first, none has the payload of another that is written
+/// later, and opening the file alone changes nothing.
 #[test]
 fn words_that_somebody_changed_lead_to_no_other_unit() {
     let (geometry, unit) = (geometry(), 4096);

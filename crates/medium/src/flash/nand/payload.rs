@@ -32,7 +32,7 @@ struct Until {
 /// The versions that will not be needed any more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Superseded {
-    /// In the order they were superseded.
+    /// In the order they were superseded; first those that nothing has to be done for.
     programmed: VecDeque<Until>,
     /// Units of pages that are still to be programmed: few, those of the pages being filled.
     staged: Vec<Until>,
@@ -75,6 +75,10 @@ impl<S: Store> Nand<S> {
             return;
         }
         match self.holds_page_of(dead) {
+            // It waits for nothing, so not for those before it either.
+            true if until.done == Ticket::default() && until.at == Time::ZERO => {
+                self.superseded.programmed.push_front(until);
+            }
             true => self.superseded.programmed.push_back(until),
             false => self.superseded.staged.push(until),
         }
@@ -176,7 +180,7 @@ impl<S: Store> Nand<S> {
 
     pub(super) fn discard_pages(&mut self, block: BlockId, from: u32, to: u32) {
         if from < to {
-            let page_bytes = self.geometry().page_bytes() as u64;
+            let page_bytes = self.geometry().page_bytes();
             let first = self.geometry().first_unit(block).0 as u64 * self.geometry().unit_bytes as u64;
             self.store.discard(first + from as u64 * page_bytes, (to - from) as u64 * page_bytes);
         }
