@@ -93,6 +93,13 @@ impl Spare {
         bytes
     }
 
+    /// The first bytes of a spare area that no longer names what its unit held, but padding.
+    pub fn label_of_padding(mut bytes: [u8; SPARE_BYTES]) -> [u8; 4] {
+        bytes[0] = Kind::Padding as u8;
+        let [a, b, c] = guard(&bytes);
+        [bytes[0], a, b, c]
+    }
+
     /// Decodes a spare area; `None` if it or its data is not what was written.
     pub fn decode(bytes: &[u8; SPARE_BYTES], data: &[u8]) -> Option<Spare> {
         (word(&bytes[24..28]) == crc(bytes, data) as u64).then(|| Spare::parse(bytes)).flatten()
@@ -148,6 +155,8 @@ pub(crate) fn peek<S: Store>(nand: &Nand<S>, unit: Ppa, data: &mut [u8]) -> Resu
 }
 
 /// Checks that a unit that was read holds what the host wrote to `lpa`. `data`: what was read; empty: viewed in place.
+///
+/// Errors: as [`Nand::reject`].
 pub(crate) fn verify<S: Store>(
     nand: &mut Nand<S>,
     unit: Ppa,
@@ -158,7 +167,11 @@ pub(crate) fn verify<S: Store>(
     let found = Spare::decode(&spare, if data.is_empty() { nand.view(unit, 1)? } else { data });
     let holds =
         |spare: Spare| matches!(spare.kind, Kind::Data | Kind::Merged) && spare.lpa == lpa && !spare.damaged;
-    if found.is_some_and(holds) { Ok(()) } else { Err(nand.reject(unit)) }
+    match found.is_some_and(holds) {
+        true => nand.set_verified(unit),
+        false => return Err(nand.reject(unit)),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -179,6 +192,10 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         assert_eq!(Spare::encoder(&data)(&spare), bytes);
+        let mut padding = bytes;
+        padding[..4].copy_from_slice(&Spare::label_of_padding(bytes));
+        assert_eq!(Spare::decode(&padding, &data), None);
+        assert_eq!(Spare::of_damaged(&padding), Some(Spare { kind: Kind::Padding, damaged: true, ..spare }));
         data[3] ^= 4;
         assert_eq!(Spare::decode(&bytes, &data), None);
         let damaged = Spare { damaged: true, ..spare };

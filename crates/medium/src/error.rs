@@ -53,6 +53,16 @@ pub enum MediumError {
     /// More bit errors than the error correction can correct, after all retries.
     #[error("unit {} cannot be corrected", .0.0)]
     Uncorrectable(Ppa),
+    /// What an earlier program left of the unit is not what it wrote.
+    #[error("unit {} does not match its checksum: something else changed the file {file} at byte {at}", unit.0)]
+    Changed {
+        /// The unit.
+        unit: Ppa,
+        /// The file of the medium.
+        file: &'static str,
+        /// Where in the file the unit lies.
+        at: u64,
+    },
     /// A word or line of an in-place medium is worn out.
     #[error("line {line} is worn out after {writes} writes")]
     WornOut {

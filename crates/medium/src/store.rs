@@ -11,7 +11,9 @@ pub trait Store {
     const SHOWS: bool = false;
     /// Copies bytes out. Panics if the range is outside the store.
     fn read(&self, offset: u64, into: &mut [u8]);
-    /// Bytes in place, without a copy. Panics if the range is outside the store, or without [`Store::SHOWS`].
+    /// Bytes in place, without a copy: as many of them, from the first on, as are contiguous in memory; of an array of flash
+    /// ([`crate::flash::Nand`]) whole units, at least one. Panics if the range is outside the store, or without
+    /// [`Store::SHOWS`].
     fn view(&self, _offset: u64, _bytes: usize) -> &[u8] {
         panic!("a store that does not show what it keeps")
     }
@@ -20,6 +22,37 @@ pub trait Store {
     /// Prefetches `bytes` bytes at `offset`, which will be read soon.
     #[inline]
     fn prefetch(&self, _offset: u64, _bytes: usize) {}
+
+    /// These bytes are not needed until they are written again, whenever the power fails: the store may give their room to
+    /// others. Until then they read as zeros or as they were.
+    #[inline]
+    fn discard(&mut self, _offset: u64, _bytes: u64) {}
+    /// False if the byte at `offset` has no room of its own: it was never written, or it was discarded.
+    #[inline]
+    fn holds(&self, _offset: u64) -> bool {
+        true
+    }
+    /// Writes zeros.
+    fn write_zeros(&mut self, offset: u64, bytes: u64) {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        for start in (0..bytes).step_by(ZEROS.len()) {
+            self.write(offset + start, &ZEROS[..(bytes - start).min(ZEROS.len() as u64) as usize]);
+        }
+    }
+
+    /// True if an earlier program left the unit at `offset` here, or should have, and nobody has compared it with its checksum
+    /// since.
+    #[inline]
+    fn is_unverified(&self, _offset: u64) -> bool {
+        false
+    }
+    /// The unit at `offset` is what its checksum says.
+    #[inline]
+    fn set_verified(&mut self, _offset: u64) {}
+    /// The file in which an earlier program left the byte at `offset`, and where in the file.
+    fn place(&self, _offset: u64) -> Option<(&'static str, u64)> {
+        None
+    }
 }
 
 impl Store for () {
@@ -28,6 +61,7 @@ impl Store for () {
     fn read(&self, _: u64, _: &mut [u8]) {}
     #[inline]
     fn write(&mut self, _: u64, _: &[u8]) {}
+    fn write_zeros(&mut self, _: u64, _: u64) {}
 }
 
 /// A store in memory; pages never written take no memory (the allocation is zeroed lazily).

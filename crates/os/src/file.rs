@@ -4,6 +4,7 @@ use crate::check;
 use std::ffi::{CStr, CString};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -126,10 +127,15 @@ pub fn random_u64() -> io::Result<u64> {
 
 /// Calls `found(offset, bytes)` for every range of a file that holds data, in order.
 pub fn data_ranges(file: &File, mut found: impl FnMut(u64, u64)) -> io::Result<()> {
-    let mut offset = 0;
-    while let Some(start) = seek(file, offset, libc::SEEK_DATA)? {
+    data_ranges_in(file, 0..u64::MAX, |range| found(range.start, range.end - range.start))
+}
+
+/// The same for a part of the file.
+pub fn data_ranges_in(file: &File, part: Range<u64>, mut found: impl FnMut(Range<u64>)) -> io::Result<()> {
+    let mut offset = part.start;
+    while let Some(start) = seek(file, offset, libc::SEEK_DATA)?.filter(|&start| start < part.end) {
         let end = seek(file, start, libc::SEEK_HOLE)?.unwrap_or(start);
-        found(start, end - start);
+        found(start..end.min(part.end));
         offset = end;
     }
     Ok(())

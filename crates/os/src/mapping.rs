@@ -172,6 +172,19 @@ impl Mapping {
         }
     }
 
+    /// Returns these bytes of anonymous memory to the system, as far as they fill pages; they read as zero.
+    pub fn forget(&mut self, range: std::ops::Range<u64>) -> io::Result<()> {
+        let start = (range.start as usize).next_multiple_of(PAGE);
+        let end = (range.end as usize).min(self.bytes) / PAGE * PAGE;
+        if start < end && !cfg!(miri) {
+            // SAFETY: the range is within this mapping, which is borrowed exclusively; every byte stays initialised.
+            check(unsafe {
+                libc::madvise(self.start().add(start).cast(), end - start, libc::MADV_DONTNEED)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Has the system keep these bytes of a mapped file in huge pages, as far as they fill some, where the file lies in memory
     /// (tmpfs, Linux 6.1): accesses to a large file otherwise miss the TLB. It takes as long as copying them. Elsewhere nothing
     /// happens.

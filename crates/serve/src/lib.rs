@@ -33,6 +33,7 @@
 //! | `net` | listeners, and which connections are served when too many come |
 //! | `clock` | the wall clock as the device's time |
 //! | `mapped_store`, `state_folder` | media in mapped memory; the folder that holds them |
+//! | `slots` | the payload of flash, in as much of a file as it needs |
 //! | `error` | [`ServeError`] |
 //! | `sys` | system calls of serving |
 //!
@@ -56,6 +57,7 @@ mod mapped_store;
 pub mod nbd;
 mod net;
 pub mod served;
+mod slots;
 pub mod stack;
 mod state_folder;
 mod sys;

@@ -113,6 +113,9 @@ pub fn file_name(name: &str) -> Result<&str, ServeError> {
 pub(crate) fn check_format(found: u32, known: u32) -> Result<(), String> {
     match found == known {
         true => Ok(()),
-        false => Err(format!("format {found} is not {known}, the one known")),
+        false => Err(format!(
+            "format {found} is not {known}, the one known: another version of nvlab made it. Serve it with that version, or \
+             use a new folder"
+        )),
     }
 }

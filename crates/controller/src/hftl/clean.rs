@@ -220,9 +220,14 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         }
         let mut data = Vec::new();
         for (moved, page) in run.iter().zip(page..) {
-            let spare = self.fetch(*moved, &mut data).encode(&data);
+            let beside = self.fetch(*moved, &mut data);
+            let spare = beside.encode(&data);
             let queued = self.nand.program(at, block, page, 1, Payload { data: &data, spare: &spare }, false);
             queued.unwrap_or_else(|error| broken(error));
+            if beside.damaged {
+                // A store that can forget returns it to nobody.
+                self.nand.discard(Ppa(moved.to));
+            }
         }
     }
 
@@ -246,6 +251,9 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 Ok(Placed { page, .. }) => {
                     self.gained(page, birth);
                     moved[i].to = page;
+                    if spare.damaged {
+                        self.nand.discard(Ppa(page));
+                    }
                 }
                 Err(error) => {
                     moved.truncate(i);
@@ -266,11 +274,14 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         moved.iter().for_each(|moved| self.prefetch(moved.lpa));
         for &Moved { lpa, from, to } in &moved {
             if self.metadata.lookup(lpa) == Some(from) {
-                self.metadata.set_map(at, lpa, to)?;
+                let end = self.metadata.set_map(at, lpa, to)?;
                 self.table.lose_many(victim, 1);
+                self.nand.supersede_at(self.nand.dead(Ppa(from)), end);
             } else {
+                // No entry ever named the copy.
                 self.invalidate(to);
                 self.clear_live_bit(at, to)?;
+                self.nand.supersede_at(self.nand.dead(Ppa(to)), Time::ZERO);
             }
         }
         moved.clear();

@@ -291,6 +291,9 @@ impl<S: Store, P: InPlace + PowerCut> Background for Hftl<S, P> {
     fn settle(&mut self, upto: Time) {
         self.nand.settle(upto);
         self.metadata.pram.settle(upto);
+        while let Some(page) = self.nand.take_needless(upto) {
+            self.nand.discard(page);
+        }
     }
 }
 
@@ -346,7 +349,7 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
                 Some(page) => {
                     let unreadable = |source| ControllerError::Unreadable { lpa, source };
                     let served = self.nand.read(looked_up, Ppa(page), 1, into).map_err(unreadable)?;
-                    if S::KEEPS && self.config.verify_reads {
+                    if S::KEEPS && (self.config.verify_reads || self.nand.is_unverified(Ppa(page), 1)) {
                         spare::verify(&mut self.nand, Ppa(page), lpa, into).map_err(unreadable)?;
                     }
                     end = end.max(served.end);
@@ -386,6 +389,7 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
         for page in dead {
             self.invalidate(page);
             self.clear_live_bit(end, page)?;
+            self.nand.supersede_at(self.nand.dead(Ppa(page)), end);
         }
         self.stats.host_trim_units += extent.count as u64;
         Ok(Served { start, end })

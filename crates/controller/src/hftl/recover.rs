@@ -5,7 +5,7 @@
 //! erased again. Recovery changes nothing that a second one would need, so it may itself be cut at any operation.
 
 use super::metadata::{Entry, Use};
-use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, STREAMS};
+use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, NOBODY, STREAMS};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{ControllerError, RecoveryReport};
@@ -48,6 +48,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             }
         }
         hftl.check_found()?;
+        hftl.forget_dead();
         let end = hftl.rebuild_blocks(loaded).map_err(|error| error.to_string())?;
         hftl.latest = end;
         let nand_reads = hftl.nand.stats().reads - before;
@@ -69,6 +70,18 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             }
         }
         Ok(())
+    }
+
+    /// Forgets the payload of every page that the map does not name.
+    fn forget_dead(&mut self) {
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let first = self.geometry.first_unit(block).0;
+            for page in first..first + self.nand.pages_written(block) {
+                if self.owner[page as usize] == NOBODY && self.nand.holds(Ppa(page)) {
+                    self.nand.discard(Ppa(page));
+                }
+            }
+        }
     }
 
     fn rebuild_blocks(&mut self, at: Time) -> Result<Time, ControllerError> {

@@ -10,7 +10,7 @@ use crate::wear::{self, Take};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Ticket, Time};
+use nvlab_units::{BlockId, Ppa, Ticket, Time};
 
 /// A page whose program is queued.
 pub(super) struct Placed {
@@ -38,6 +38,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         if let Some(old) = old {
             self.invalidate(old);
             self.clear_live_bit(end, old)?;
+            self.nand.supersede_at(self.nand.dead(Ppa(old)), end);
         }
         Ok(end)
     }

@@ -16,7 +16,7 @@
 
 use super::config::Allocation;
 use nvlab_medium::flash::Nand;
-use nvlab_medium::flash::nand::Payload;
+use nvlab_medium::flash::nand::{Dead, Payload};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::geometry::Divider;
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
@@ -302,6 +302,24 @@ impl<S: Store> Array<S> {
     #[inline]
     pub fn units_together(&self, first: Ppa) -> u32 {
         self.nand.units_together(self.place(first))
+    }
+
+    /// See [`Nand::is_unverified`].
+    #[inline]
+    pub fn is_unverified(&self, first: Ppa, count: u32) -> bool {
+        self.nand.is_unverified(self.place(first), count)
+    }
+
+    /// The version of a unit at an address of the map ([`Nand::dead`]).
+    #[inline]
+    pub fn dead(&self, unit: Ppa) -> Dead {
+        self.nand.dead(self.place(unit))
+    }
+
+    /// A version is not needed any more once this is done ([`Nand::supersede`]).
+    #[inline]
+    pub fn supersede(&mut self, dead: Dead, by: Queued) {
+        self.nand.supersede(dead, by.lane, by.ticket);
     }
 
     /// See [`Nand::prefetch`].

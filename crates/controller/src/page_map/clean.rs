@@ -1,6 +1,7 @@
 //! Relocation: the live units of a block are copied elsewhere on its die (from a superblock: to any die), then it is
 //! erased.
 
+use super::array::Queued;
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Unit};
 use super::spare::{self, Kind};
 use super::{Moving, PageMap};
@@ -409,6 +410,10 @@ impl<S: Store> PageMap<S> {
             let block = self.open_for_moving(at, die, index, birth)?;
             let moved = Unit { kind: Kind::Data, lpa, damaged, sequence, slot: NO_SLOT, data: &data };
             let Placed { address, fills_page, .. } = self.place(index, moved, from);
+            if damaged {
+                // A store that can forget returns it to nobody.
+                self.array.supersede(self.array.dead(Ppa(address)), Queued::default());
+            }
             self.l2p[lpa as usize] = address;
             self.note_change(lpa);
             self.live.set(address);

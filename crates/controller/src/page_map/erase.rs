@@ -67,6 +67,9 @@ impl<S: Store> PageMap<S> {
 
     /// Queues the erase of a block. Returns false if no part of it can be used again.
     pub(super) fn erase_at(&mut self, at: Time, block: BlockId) -> bool {
+        if S::KEEPS {
+            self.forget_replaced(block);
+        }
         let Erased { failed, left } = self.array.erase(at, block);
         self.note_bad(block, failed);
         left > 0

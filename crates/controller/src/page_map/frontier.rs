@@ -205,10 +205,15 @@ impl<S: Store> PageMap<S> {
     /// The program of the staged units is queued.
     fn unstage(&mut self, index: u32, programmed: u32, queued: Queued) {
         let frontier = &mut self.frontiers[index as usize];
-        for staged in frontier.staged.drain(..).filter(|staged| staged.slot != NO_SLOT) {
-            self.buffer.queued(staged.slot, queued);
-            if S::KEEPS {
-                self.buffer.held_queued(staged.slot, queued);
+        for staged in frontier.staged.drain(..) {
+            if S::KEEPS && staged.replaces != NOTHING {
+                self.array.supersede(self.array.dead(Ppa(staged.replaces)), queued);
+            }
+            if staged.slot != NO_SLOT {
+                self.buffer.queued(staged.slot, queued);
+                if S::KEEPS {
+                    self.buffer.held_queued(staged.slot, queued);
+                }
             }
         }
         frontier.programmed = programmed;

@@ -26,6 +26,7 @@
 //! | `buffer` | the write buffer: what a write waits for, what survives a cut |
 //! | `absorb` | overwrites of what is still in it |
 //! | [`cache`] | blocks in SLC mode in front of the others |
+//! | `dead` | which payload no power cut can bring back |
 //! | `coarse` | its steady state from that of a coarse twin |
 //! | `kept` | a controller in a file |
 //! | `payload` | a controller that was used without payload, given a store |
@@ -42,6 +43,7 @@ mod checkpoint;
 mod clean;
 mod coarse;
 pub mod config;
+mod dead;
 mod demand;
 mod directory;
 mod directory_found;
@@ -128,6 +130,9 @@ pub struct PageMap<S: Store = ()> {
     stamp: u64,
     checkpoint: checkpoint::State,
     journal: trim::Journal,
+    /// Only with payload.
+    #[serde(skip)]
+    trimmed: dead::Trimmed,
     /// Scratch: live units of the block being cleaned.
     #[serde(skip)]
     moving: Vec<Moving>,
@@ -219,6 +224,7 @@ impl<S: Store> PageMap<S> {
             stamp: 1,
             checkpoint: checkpoint::State::new(&config, &geometry),
             journal: trim::Journal::new(),
+            trimmed: Vec::new(),
             moving: Vec::new(),
             reads: vec![clean::Reads::default(); array.members_per_block() as usize],
             step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
@@ -438,22 +444,8 @@ impl<S: Store> Controller for PageMap<S> {
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
-        if !self.config.trim {
-            return Ok(Served { start, end: start });
-        }
-        // First, because it may clean: units that die below must not be erased before the trim is recorded.
-        self.prepare_journal(start)?;
-        for lpa in extent.units() {
-            let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
-            if unit != NOTHING {
-                self.note_change(lpa);
-                self.invalidate(unit);
-            }
-        }
-        self.stats.host_trim_units += extent.count as u64;
-        self.note_trim(start, extent);
-        if self.demand.is_some() {
-            self.rewrite_waiting(start)?;
+        if self.config.trim {
+            self.trim_extent(start, extent)?;
         }
         Ok(Served { start, end: start })
     }
@@ -481,7 +473,13 @@ impl<S: Store> Background for PageMap<S> {
     }
     fn settle(&mut self, upto: Time) {
         self.buffer.settle(upto);
+        if S::KEEPS && !self.trimmed.is_empty() && self.buffer.is_protected() {
+            self.trims_recorded(u64::MAX, array::Queued::default());
+        }
         self.array.nand_mut().settle(upto);
+        if S::KEEPS {
+            self.forget_needless(upto);
+        }
     }
 }
 

@@ -49,6 +49,7 @@ impl PageMap {
             stamp: self.stamp.max(self.sequence) + 1,
             checkpoint: self.checkpoint,
             journal: self.journal,
+            trimmed: self.trimmed,
             moving: self.moving,
             reads: self.reads,
             step_units: self.step_units,

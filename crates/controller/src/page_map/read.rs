@@ -90,7 +90,9 @@ impl<S: Store> PageMap<S> {
             }
         }
         match self.array.read(at, Ppa(unit), run, into) {
-            Ok(served) if S::KEEPS && self.config.verify_reads => {
+            Ok(served)
+                if S::KEEPS && (self.config.verify_reads || self.array.is_unverified(Ppa(unit), run)) =>
+            {
                 self.verify_run(lpa, unit, run, into)?;
                 Ok((run, served.end))
             }

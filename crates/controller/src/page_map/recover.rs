@@ -336,6 +336,7 @@ impl<S: Store> PageMap<S> {
                 self.table.gain(self.block_of(unit));
             }
         }
+        self.forget_dead();
         let (mut in_use, mut leaving) = (Vec::new(), Vec::new());
         for block in (0..self.geometry.blocks()).map(BlockId) {
             match self.table.state(block) {

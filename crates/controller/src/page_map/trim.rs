@@ -23,7 +23,7 @@ use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_medium::flash::nand::Payload;
-use nvlab_units::{BlockId, Extent, Geometry, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 const RECORD_BYTES: usize = 16;
@@ -77,6 +77,30 @@ pub fn trims_pending_max(geometry: &Geometry) -> usize {
 impl<S: Store> PageMap<S> {
     fn records_per_page(&self) -> usize {
         trims_pending_max(&self.geometry)
+    }
+
+    /// Unmaps units.
+    pub(super) fn trim_extent(&mut self, start: Time, extent: Extent) -> Result<(), ControllerError> {
+        // First, because it may clean: units that die below must not be erased before the trim is recorded.
+        self.prepare_journal(start)?;
+        let mut dead = Vec::new();
+        for lpa in extent.units() {
+            let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
+            if unit != NOTHING {
+                self.note_change(lpa);
+                self.invalidate(unit);
+                if S::KEEPS {
+                    dead.push(self.array.dead(Ppa(unit)));
+                }
+            }
+        }
+        self.stats.host_trim_units += extent.count as u64;
+        self.note_trimmed(self.sequence, dead);
+        self.note_trim(start, extent);
+        if self.demand.is_some() {
+            self.rewrite_waiting(start)?;
+        }
+        Ok(())
     }
 
     /// Adds a trim to the journal, which was prepared for it.
@@ -181,6 +205,9 @@ impl<S: Store> PageMap<S> {
         self.stats.map_units += self.geometry.units_per_page as u64;
         let payload = Payload { data: &data, spare: &spare };
         let Ok(queued) = self.array.program(at, block, page, 1, payload, true) else { return };
+        if S::KEEPS {
+            self.trims_recorded(self.journal.pending[count - 1].sequence, queued);
+        }
         let records = self.journal.pending.drain(..count).map(|record| (record, queued));
         if S::KEEPS && self.buffer.is_protected() {
             let array = &mut self.array;

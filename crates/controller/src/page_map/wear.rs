@@ -6,7 +6,7 @@
 //! data of both kinds, and the cleaner would move the cold data again with each block. Retirement: a block whose program or
 //! erase failed is emptied and never used again.
 
-use super::array::Queued;
+use super::array::{Array, Queued};
 use super::clean::MoveCause;
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Staged, Unit};
 use super::spare::{Kind, Spare};
@@ -162,6 +162,11 @@ impl<S: Store> PageMap<S> {
         self.table.set_state(block, BlockState::Closed);
         self.policy.closed(&self.table, block);
         let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };
+        // Opening a block may erase the one with a version that is replaced.
+        let life = |array: &Array<S>, staged: &Staged| {
+            (staged.replaces != NOTHING).then(|| array.dead(Ppa(staged.replaces)))
+        };
+        let replaced: Vec<_> = staged.iter().map(|staged| life(&self.array, staged)).collect();
         let (mut lane, mut refused) = (self.array.lane_of(Ppa(first)), None);
         for (i, staged) in staged.iter().enumerate() {
             let failed = first + i as u32;
@@ -185,7 +190,9 @@ impl<S: Store> PageMap<S> {
             let data = &data[i * bytes..(i + 1) * bytes];
             let Staged { lpa, slot, .. } = *staged;
             let unit = Unit { kind: Kind::Data, lpa, damaged, sequence, slot, data };
-            let Placed { block, address, fills_page } = self.place(index, unit, staged.replaces);
+            let is_there = life(&self.array, staged) == replaced[i];
+            let replaces = if is_there { staged.replaces } else { NOTHING };
+            let Placed { block, address, fills_page } = self.place(index, unit, replaces);
             self.l2p[lpa as usize] = address;
             self.note_change(lpa);
             self.live.set(address);

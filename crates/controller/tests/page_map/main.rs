@@ -8,6 +8,7 @@ mod checksums;
 mod demand;
 mod device;
 mod dies;
+mod forgetting;
 mod model;
 mod payload;
 mod pieces;

@@ -10,8 +10,9 @@
 //!    operation per die.
 //!
 //! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit, then the records (see `record`).
-//! `power` implements power cuts.
+//! `power` implements power cuts, `payload` knows which payload nobody will ask for again.
 
+mod payload;
 mod power;
 mod record;
 
@@ -22,6 +23,8 @@ use super::planes::{Sense, Slots};
 use super::programmed::{Pages, Programmed};
 use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
+pub use payload::Dead;
+use payload::Superseded;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -77,6 +80,8 @@ pub struct Nand<S: Store = ()> {
     erasing: VecDeque<Erasing>,
     /// Pages that cannot be trusted, by global page number: few, after a power cut or a failed program.
     damaged: Vec<(u32, Damage)>,
+    #[serde(skip)]
+    superseded: Superseded,
     /// The latest time passed to the lanes; a cut cannot come before it.
     latest: Time,
 }
@@ -110,6 +115,7 @@ impl<S: Store> Nand<S> {
             unsettled: VecDeque::new(),
             erasing: VecDeque::new(),
             damaged: Vec::new(),
+            superseded: Superseded::default(),
             latest: Time::ZERO,
         }
     }
@@ -197,16 +203,6 @@ impl<S: Store> Nand<S> {
         self.record_block(block);
     }
 
-    /// Enters what a programmed unit holds, without a program and in no time: for an array that was used without payload
-    /// ([`Nand::with_store`]).
-    pub fn inscribe(&mut self, unit: Ppa, data: &[u8], spare: &[u8; SPARE_BYTES]) {
-        debug_assert!(self.readable(unit).is_ok(), "unit {unit:?} is not programmed");
-        if !data.is_empty() {
-            self.store.write(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
-        }
-        self.store.write(self.spare_offset(unit), spare);
-    }
-
     #[inline]
     fn split(&self, unit: Ppa) -> (BlockId, u32, u32) {
         self.cells.layout.split(unit)
@@ -286,22 +282,6 @@ impl<S: Store> Nand<S> {
         Ok(served)
     }
 
-    /// The payload of `count` units of a page in place, without spending time. Panics if the store cannot lend it
-    /// ([`Store::SHOWS`]).
-    ///
-    /// Errors: as [`Nand::read`].
-    pub fn view(&self, first: Ppa, count: u32) -> Result<&[u8], MediumError> {
-        self.readable(first)?;
-        let bytes = self.geometry().unit_bytes as u64;
-        Ok(self.store.view(first.0 as u64 * bytes, (count as u64 * bytes) as usize))
-    }
-
-    /// Prefetches the first `bytes` of the payload of a unit that will be read soon.
-    #[inline]
-    pub fn prefetch(&self, unit: Ppa, bytes: usize) {
-        self.store.prefetch(unit.0 as u64 * self.geometry().unit_bytes as u64, bytes);
-    }
-
     /// How many units from `first` on the same read of the cells fetches.
     #[inline]
     pub fn units_together(&self, first: Ppa) -> u32 {
@@ -355,12 +335,6 @@ impl<S: Store> Nand<S> {
         Ok(spare)
     }
 
-    /// Counts a failed read: the controller found that the unit does not hold what was programmed.
-    pub fn reject(&mut self, unit: Ppa) -> MediumError {
-        self.cells.count_failed_read();
-        MediumError::Uncorrectable(unit)
-    }
-
     fn spare_offset(&self, unit: Ppa) -> u64 {
         self.geometry().bytes() + unit.0 as u64 * SPARE_BYTES as u64
     }
@@ -408,6 +382,7 @@ impl<S: Store> Nand<S> {
             self.put(block, page, payload);
             self.record_page(block, page, None);
             self.unsettled.push_back(Unsettled { die, from, to, undo: Undo::Program { block, page } });
+            self.note_programmed(block, page);
         }
         if self.cells.programs_may_fail() && self.cells.program_fails(block) {
             self.damage(block, page, Damage::Torn);
@@ -415,15 +390,6 @@ impl<S: Store> Nand<S> {
             return Err(MediumError::ProgramFailed(block));
         }
         Ok(to)
-    }
-
-    fn put(&mut self, block: BlockId, page: u32, payload: Payload<'_>) {
-        let first = Ppa(self.geometry().first_unit(block).0 + page * self.geometry().units_per_page);
-        let units = self.modes.units_per_page(block, self.geometry()) as usize;
-        assert_eq!(payload.data.len(), units * self.geometry().unit_bytes as usize, "a page of payload");
-        assert_eq!(payload.spare.len(), units * SPARE_BYTES);
-        self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, payload.data);
-        self.store.write(self.spare_offset(first), payload.spare);
     }
 
     fn damage(&mut self, block: BlockId, page: u32, damage: Damage) {
@@ -455,6 +421,7 @@ impl<S: Store> Nand<S> {
             self.erasing.push_back(Erasing { block, overwritten: Vec::new() });
             let undo = Undo::Erase { block, slc, pages: held, damage };
             self.unsettled.push_back(Unsettled { die, from, to, undo });
+            self.forget_staged(block);
         }
         self.damaged.retain(|(page, _)| !range.contains(page));
         let failed = self.cells.erase_fails(block);
@@ -464,27 +431,6 @@ impl<S: Store> Nand<S> {
             return Err(MediumError::EraseFailed(block));
         }
         Ok(to)
-    }
-
-    /// First unit of a page, payload bytes of a page and bytes of its spare areas.
-    fn page_place(&self, block: BlockId, page: u32) -> (Ppa, usize, usize) {
-        let geometry = self.geometry();
-        let units = geometry.units_per_page as usize;
-        let first = Ppa(geometry.first_unit(block).0 + page * geometry.units_per_page);
-        (first, units * geometry.unit_bytes as usize, units * SPARE_BYTES)
-    }
-
-    /// Keeps the old contents of a page about to be programmed, if a power cut could undo the last erase of its block.
-    #[inline]
-    fn keep_overwritten(&mut self, block: BlockId, page: u32) {
-        if let Some(i) = self.erasing.iter().rposition(|erasing| erasing.block == block) {
-            let (first, data_bytes, spare_bytes) = self.page_place(block, page);
-            let mut held = vec![0; data_bytes + spare_bytes];
-            let (data, spare) = held.split_at_mut(data_bytes);
-            self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, data);
-            self.store.read(self.spare_offset(first), spare);
-            self.erasing[i].overwritten.push((page, held));
-        }
     }
 
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
@@ -513,12 +459,6 @@ impl<S: Store> Nand<S> {
     /// True if a die has begun at `at` what was queued after `from`; promises nothing.
     pub fn has_begun(&mut self, die: u32, from: Ticket, at: Time) -> bool {
         self.cells.die(die).progress(at) > from
-    }
-
-    /// Replaces the payload of a unit whose program is queued and has not begun ([`Nand::has_begun`]).
-    pub fn amend(&mut self, unit: Ppa, data: &[u8], spare: &[u8; SPARE_BYTES]) {
-        self.store.write(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
-        self.store.write(self.spare_offset(unit), spare);
     }
 
     /// True if a queued operation is done at `at`; promises nothing.

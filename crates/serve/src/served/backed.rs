@@ -68,7 +68,7 @@ impl<S: Store> Backed<S> {
         at: Time,
     ) -> Result<(Backed<S>, Time), B::Error> {
         let battery = battery(backing, map.config(), map.nand().geometry())?;
-        let store = backing.store("nand", Nand::<S>::store_bytes(map.nand().geometry()))?;
+        let store = backing.array_store("nand", map.nand().geometry())?;
         let given = map.with_payload(store, at);
         let (map, ready) = given.map_err(|error| BuildError::Design(error.to_string()))?;
         Ok((Backed { map, battery }, ready))

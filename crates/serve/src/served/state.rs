@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `DIR/lock` | held by the server |
 //! | `DIR/device.json` | the design with every value, the seed, the stage |
-//! | `DIR/nand`, `DIR/log`, `DIR/pram`, `DIR/nor`, ... | the media, mapped: sparse files as large as the raw array |
+//! | `DIR/nand`, `DIR/log` | arrays of flash, mapped: sparse files with the payload in slots (`slots`) |
+//! | `DIR/pram`, `DIR/nor`, ... | other media, mapped: sparse files as large as the medium |
 //! | `DIR/battery` | what a protected write buffer holds (`battery.rs`) |
 //!
 //! The media are changed by plain stores into mapped files: a killed server loses nothing that was durable, and its
@@ -14,18 +15,20 @@
 use super::backed::{BATTERY, Backed};
 use crate::ServeError;
 use crate::mapped_store::MappedStore;
+use crate::slots::{SlotLayout, Slots};
 use crate::state_folder::{Stage, StateFolder, check_format};
 use nvlab_controller::PageMap;
 use nvlab_lab::design::{Design, PageMapped, Payload};
 use nvlab_lab::run::device::{Backing, BuildError};
 use nvlab_medium::flash::Nand;
 use nvlab_os::Mapping;
-use nvlab_units::Time;
+use nvlab_units::{Geometry, Time};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::Path;
 
+/// 3: the payload of flash in slots, and that of lines in their own order.
 const FORMAT: u32 = 3;
 
 /// How a device was found.
@@ -157,10 +160,7 @@ impl DeviceState {
 
 impl DeviceState {
     fn mapping(&self, medium: &str, bytes: u64) -> Result<Mapping, ServeError> {
-        let Some(kept) = &self.kept else {
-            let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
-            return Mapping::anonymous(bytes).map_err(ServeError::io(failed));
-        };
+        let Some(kept) = &self.kept else { return anonymous(medium, bytes) };
         let (mapping, file) = kept.folder.medium(medium, bytes, !self.is_used())?;
         kept.media.borrow_mut().push(Medium { name: medium.to_string(), bytes, file });
         Ok(mapping)
@@ -180,6 +180,22 @@ impl Backing for DeviceState {
         let mapping = self.mapping(medium, bytes)?;
         mapping.refuse_huge_pages();
         Ok(MappedStore::streaming(mapping))
+    }
+    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
+        let layout = SlotLayout::new(geometry);
+        let Some(kept) = &self.kept else {
+            let mapping = anonymous(name, layout.bytes())?;
+            return Ok(MappedStore::slotted(mapping, Slots::fresh(layout, None)));
+        };
+        let (mapping, file) = kept.folder.medium(name, layout.bytes(), !self.is_used())?;
+        let failed = || ServeError::io(format!("cannot use {}", kept.folder.path().join(name).display()));
+        let another = file.try_clone().map_err(failed())?;
+        kept.media.borrow_mut().push(Medium { name: name.to_string(), bytes: layout.bytes(), file });
+        let slots = match self.is_used() {
+            true => Slots::found(layout, &mapping, another, name).map_err(failed())?,
+            false => Slots::fresh(layout, Some((another, name))),
+        };
+        Ok(MappedStore::slotted(mapping, slots))
     }
     fn is_used(&self) -> bool {
         self.start != Start::Fresh
@@ -214,6 +230,12 @@ impl Kept {
         self.record.borrow_mut().stage = stage;
         self.folder.write(&*self.record.borrow())
     }
+}
+
+/// Memory for a medium.
+fn anonymous(medium: &str, bytes: u64) -> Result<Mapping, ServeError> {
+    let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
+    Mapping::anonymous(bytes).map_err(ServeError::io(failed))
 }
 
 /// The design must be that of the existing device: the error names the values that differ.

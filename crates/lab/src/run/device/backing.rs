@@ -7,8 +7,8 @@ use crate::design::{PageMapped, Payload};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
 use nvlab_medium::{MemStore, Store};
-use nvlab_units::Time;
 use nvlab_units::quantity::display_bytes;
+use nvlab_units::{Geometry, Time};
 use thiserror::Error;
 
 /// Why a device cannot be built.
@@ -43,6 +43,10 @@ pub trait Backing {
     /// The same for a medium that is written in place, in any order: the next bytes written may lie anywhere.
     fn store_in_place(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error> {
         self.store(medium, bytes)
+    }
+    /// A store for an array of flash with this name.
+    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<Self::Store, Self::Error> {
+        self.store(name, Nand::<Self::Store>::store_bytes(geometry))
     }
     /// What the stores will keep.
     fn payload(&self) -> Payload {
@@ -121,11 +125,11 @@ pub fn new_page_map<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Re
 /// An array, new from the factory or reopened. `slc`: how its blocks may be used with one bit per cell.
 pub(super) fn nand<B: Backing>(
     backing: &B,
-    name: &str,
+    name: &'static str,
     flash: FlashConfig,
     slc: Option<SlcMode>,
 ) -> Result<Nand<B::Store>, B::Error> {
-    let store = backing.store(name, Nand::<B::Store>::store_bytes(&flash.geometry))?;
+    let store = backing.array_store(name, &flash.geometry)?;
     if backing.is_used() {
         return Ok(Nand::reopen(flash, store, slc));
     }

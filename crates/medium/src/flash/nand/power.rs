@@ -1,6 +1,6 @@
 //! What a power cut does to an array: operations that had not begun never happened, those in progress are torn.
 
-use super::{Damage, Nand, Payload, SPARE_BYTES, Undo, Unsettled};
+use super::{Damage, Erasing, Nand, Payload, SPARE_BYTES, Undo, Unsettled};
 use crate::flash::programmed::Pages;
 use crate::{PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Time};
@@ -19,8 +19,10 @@ impl<S: Store> PowerCut for Nand<S> {
             if !self.cells.die(oldest.die).is_done(oldest.to, upto) {
                 break;
             }
-            if let Some(Unsettled { undo: Undo::Erase { .. }, .. }) = self.unsettled.pop_front() {
-                self.erasing.pop_front();
+            if let Some(Unsettled { undo: Undo::Erase { .. }, .. }) = self.unsettled.pop_front()
+                && let Some(Erasing { block, overwritten }) = self.erasing.pop_front()
+            {
+                self.discard_erased(block, &overwritten);
             }
         }
     }
@@ -29,11 +31,14 @@ impl<S: Store> PowerCut for Nand<S> {
         // Lanes are up to date until `latest` (a request waits for the controller and its transfer); what one
         // die did by then must not be undone on another.
         let at = at.max(self.latest);
+        self.superseded.clear();
+        let (mut undone, mut erased) = (Vec::new(), Vec::new());
         while let Some(Unsettled { die, from, to, undo }) = self.unsettled.pop_back() {
             let progress = self.cells.die(die).progress(at);
             if to <= progress {
-                if let Undo::Erase { .. } = undo {
+                if let Undo::Erase { block, .. } = undo {
                     self.erasing.pop_back();
+                    erased.push(block);
                 }
                 continue;
             }
@@ -44,6 +49,7 @@ impl<S: Store> PowerCut for Nand<S> {
                     let number = block.0 * self.geometry().pages_per_block + page;
                     self.damaged.retain(|&(damaged, _)| damaged != number);
                     self.programmed.unset(block, page);
+                    undone.push((block, page));
                 }
                 Undo::Erase { block, slc, pages, damage } if begun => {
                     self.modes.set(block, slc);
@@ -65,6 +71,13 @@ impl<S: Store> PowerCut for Nand<S> {
         }
         self.cells.reset_lanes(at);
         self.record_all();
+        // Only now: a process that is killed before finds everything queued done.
+        for (block, page) in undone {
+            if !self.is_programmed(block, page) {
+                self.discard_pages(block, page, page + 1);
+            }
+        }
+        erased.into_iter().for_each(|block| self.discard_unprogrammed(block));
     }
 }
 

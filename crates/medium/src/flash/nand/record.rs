@@ -79,6 +79,8 @@ impl<S: Store> Nand<S> {
             }
         }
         nand.cells.set_erase_counts(&erases);
+        // Payload of programs that a kill interrupted, and of blocks whose erase counts as done.
+        (0..geometry.blocks()).map(BlockId).for_each(|block| nand.discard_unprogrammed(block));
         nand
     }
 
@@ -149,9 +151,20 @@ impl Nand {
     /// areas too, until they are inscribed ([`Nand::inscribe`]).
     pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
         let Nand { cells, store: (), programmed, modes, slots, is_plain, damaged, latest, .. } = self;
-        let (unsettled, erasing) = Default::default();
-        let mut nand =
-            Nand { cells, store, programmed, modes, slots, is_plain, unsettled, erasing, damaged, latest };
+        let (unsettled, erasing, superseded) = Default::default();
+        let mut nand = Nand {
+            cells,
+            store,
+            programmed,
+            modes,
+            slots,
+            is_plain,
+            unsettled,
+            erasing,
+            damaged,
+            superseded,
+            latest,
+        };
         nand.record_all();
         nand
     }

@@ -5,10 +5,12 @@
 use super::super::battery::Battery;
 use super::Backed;
 use crate::mapped_store::MappedStore;
+use crate::slots::tests::{Killed, between_stores, spend_from};
+use crate::slots::{SlotLayout, Slots};
 use nvlab_controller::page_map::{
     Allocation, Cleaning, PageMapConfig, PageMapMedia, Streams, WearLevelling, WriteBuffer,
 };
-use nvlab_controller::{Controller, PageMap, Powered};
+use nvlab_controller::{Background, Controller, PageMap, Powered};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
 use nvlab_os::Mapping;
@@ -24,7 +26,6 @@ const NEVER: u64 = u64::MAX;
 /// Bytes that outlive the device; the program ends when the budget of stores is used up.
 struct Mortal {
     store: MappedStore,
-    budget: Rc<Cell<u64>>,
 }
 
 impl Store for Mortal {
@@ -37,17 +38,22 @@ impl Store for Mortal {
         self.store.view(offset, bytes)
     }
     fn write(&mut self, offset: u64, data: &[u8]) {
-        if self.budget.get() == 0 {
-            // Not a panic: the program just ends here.
-            resume_unwind(Box::new(Killed));
-        }
-        self.budget.set(self.budget.get() - 1);
+        between_stores();
         self.store.write(offset, data);
     }
+    fn discard(&mut self, offset: u64, bytes: u64) {
+        self.store.discard(offset, bytes);
+    }
+    fn holds(&self, offset: u64) -> bool {
+        self.store.holds(offset)
+    }
+    fn is_unverified(&self, offset: u64) -> bool {
+        self.store.is_unverified(offset)
+    }
+    fn set_verified(&mut self, offset: u64) {
+        self.store.set_verified(offset);
+    }
 }
-
-/// Why the program ended.
-struct Killed;
 
 /// Does something, or a part of it.
 fn until_killed(act: impl FnOnce()) -> bool {
@@ -121,30 +127,40 @@ impl World {
             seed: 1,
         };
         let (nand, battery) = (nameless(), nameless());
-        nand.set_len(Nand::<Mortal>::store_bytes(&geometry)).unwrap();
+        nand.set_len(SlotLayout::new(&geometry).bytes()).unwrap();
         battery.set_len(Battery::<Mortal>::bytes(buffer, &geometry)).unwrap();
-        World { flash, config, nand, battery, budget: Rc::new(Cell::new(NEVER)) }
+        let budget = Rc::new(Cell::new(NEVER));
+        spend_from(budget.clone());
+        World { flash, config, nand, battery, budget }
     }
 
-    fn store(&self, file: &File) -> Mortal {
-        let mapping = Mapping::shared(file, file.metadata().unwrap().len()).unwrap();
-        Mortal { store: MappedStore::streaming(mapping), budget: self.budget.clone() }
+    /// The array's store: its payload is in slots.
+    fn array(&self, is_used: bool) -> Mortal {
+        let layout = SlotLayout::new(&self.flash.geometry);
+        let mapping = Mapping::shared(&self.nand, layout.bytes()).unwrap();
+        let file = self.nand.try_clone().unwrap();
+        let slots = match is_used {
+            true => Slots::found(layout, &mapping, file, "nand").unwrap(),
+            false => Slots::fresh(layout, Some((file, "nand"))),
+        };
+        Mortal { store: MappedStore::slotted(mapping, slots) }
     }
 
     fn battery(&self) -> Battery<Mortal> {
         let units = self.config.buffer.unwrap().units;
-        Battery::new(self.store(&self.battery), units, &self.flash.geometry)
+        let mapping = Mapping::shared(&self.battery, self.battery.metadata().unwrap().len()).unwrap();
+        Battery::new(Mortal { store: MappedStore::streaming(mapping) }, units, &self.flash.geometry)
     }
 
     fn fresh(&self) -> Backed<Mortal> {
-        let nand = Nand::new(self.flash.clone(), self.store(&self.nand));
+        let nand = Nand::new(self.flash.clone(), self.array(false));
         let map = PageMap::new(self.config.clone(), nand).unwrap();
         Backed { map, battery: Some(self.battery()) }
     }
 
     fn found(&self) -> Backed<Mortal> {
         let battery = self.battery();
-        let mut media = PageMapMedia::new(Nand::reopen(self.flash.clone(), self.store(&self.nand), None));
+        let mut media = PageMapMedia::new(Nand::reopen(self.flash.clone(), self.array(true), None));
         battery.give(&mut media).unwrap();
         let (map, report) = PageMap::recover(self.config.clone(), None, media, Time::ZERO).unwrap();
         Backed { map, battery: Some(battery) }.emptied(Time::ZERO, report).unwrap().0
@@ -184,6 +200,7 @@ impl Model {
         self.version += 1;
         let version = if trims { 0 } else { self.version };
         self.under_way = Some((extent, version));
+        device.settle(now);
         let served = if trims {
             self.trimmed = extent.end() as u32;
             device.trim(now, extent).unwrap()

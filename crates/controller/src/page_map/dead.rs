@@ -1,0 +1,88 @@
+//! What payload the controller's store may forget: that of versions that no power cut can bring back.
+//!
+//! 1. A version that a newer one replaces is needed until that is programmed and settled
+//!    ([`nvlab_medium::flash::Nand::supersede`]).
+//! 2. A trimmed version is needed until the record of the trim is programmed; not so long if the buffer is protected, because it
+//!    keeps the record. Without records, where a trim is advice, it may come back as long as its block is not erased. Of a unit
+//!    whose trimmed version is erased, older ones are found then, whose payload is gone: so that none of them comes back, a
+//!    version that was replaced is marked as padding when its payload is forgotten.
+//! 3. A version that a recovery finds dead is not needed: what it lost against is on flash, or in the protected buffer.
+//! 4. Only the payload of host data and of padding is forgotten, never that of the map or of the journal of trims, and no spare
+//!    area: a second recovery decides as the first did.
+
+use super::array::Queued;
+use super::spare::{Kind, Spare};
+use super::{NOTHING, PageMap};
+use nvlab_medium::flash::nand::Dead;
+use nvlab_medium::{MediumError, Store};
+use nvlab_units::{BlockId, Ppa, Time};
+
+/// The versions that trims left, by the numbers of the trims, until their records are programmed.
+pub(super) type Trimmed = Vec<(u64, Vec<Dead>)>;
+
+impl<S: Store> PageMap<S> {
+    /// The trim with number `sequence` left these versions.
+    pub(super) fn note_trimmed(&mut self, sequence: u64, dead: Vec<Dead>) {
+        if self.checkpoint.is_on() && !dead.is_empty() {
+            self.trimmed.push((sequence, dead));
+        }
+    }
+
+    /// The program of the records of all trims up to this one is queued.
+    pub(super) fn trims_recorded(&mut self, upto: u64, queued: Queued) {
+        let recorded = self.trimmed.partition_point(|&(sequence, _)| sequence <= upto);
+        for (_, dead) in self.trimmed.drain(..recorded) {
+            dead.into_iter().for_each(|dead| self.array.supersede(dead, queued));
+        }
+    }
+
+    /// What staged units replace in a block that is about to be erased is gone with it: other versions will be there when they
+    /// are programmed.
+    pub(super) fn forget_replaced(&mut self, victim: BlockId) {
+        let staged = self.frontiers.iter_mut().flat_map(|frontier| &mut frontier.staged);
+        for unit in staged.filter(|unit| unit.replaces != NOTHING) {
+            if self.layout.block_of(Ppa(unit.replaces)) == victim {
+                unit.replaces = NOTHING;
+            }
+        }
+    }
+
+    /// Forgets the payload of versions that no cut can bring back, as none comes before `upto`.
+    pub(super) fn forget_needless(&mut self, upto: Time) {
+        while let Some(place) = self.array.nand_mut().take_needless(upto) {
+            self.forget(place);
+        }
+    }
+
+    /// Forgets the payload of a unit of the medium.
+    fn forget(&mut self, place: Ppa) {
+        // Of a live unit whose data is damaged only the payload goes: it stays the newest version.
+        if self.config.trim && !self.checkpoint.is_on() && !self.live.holds(self.array.unit_at(place).0) {
+            let nand = self.array.nand_mut();
+            if let Ok(spare) = nand.spare(place) {
+                nand.relabel(place, Spare::label_of_padding(spare));
+            }
+        }
+        self.array.nand_mut().discard(place);
+    }
+
+    /// Forgets the payload of every version that a recovery found dead.
+    pub(super) fn forget_dead(&mut self) {
+        for block in self.array.every_member() {
+            for place in self.written_units(block) {
+                let nand = self.array.nand();
+                if self.live.holds(self.array.unit_at(place).0) || !nand.holds(place) {
+                    continue;
+                }
+                let needless = match nand.spare(place) {
+                    Ok(spare) => Spare::of_damaged(&spare)
+                        .is_some_and(|spare| matches!(spare.kind, Kind::Data | Kind::Padding)),
+                    Err(error) => matches!(error, MediumError::Uncorrectable(_)),
+                };
+                if needless {
+                    self.forget(place);
+                }
+            }
+        }
+    }
+}
