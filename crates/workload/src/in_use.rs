@@ -39,13 +39,13 @@ impl InUse {
             } else if let Some(value) = word.strip_prefix(USED) {
                 // `used=300 GB`: the unit stands alone.
                 let with_unit = words.peek().map(|unit| format!("{value} {unit}"));
-                let amount = match (Amount::read(value), with_unit.map(|text| Amount::read(&text))) {
-                    (Ok(amount), _) => amount,
-                    (Err(_), Some(Ok(amount))) => {
+                let amount = match (with_unit.map(|text| Amount::read(&text)), Amount::read(value)) {
+                    (Some(Ok(amount)), _) => {
                         words.next();
                         amount
                     }
-                    (Err(error), _) => return Err(wrong(format!("used: {error}"))),
+                    (_, Ok(amount)) => amount,
+                    (_, Err(error)) => return Err(wrong(format!("used: {error}"))),
                 };
                 if used.replace(amount).is_some() {
                     return Err(wrong("'used' is given twice".into()));

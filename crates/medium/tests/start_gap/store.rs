@@ -1,7 +1,7 @@
 //! What the store below Start-Gap sees: lines in their order, wherever their cells are.
 
 use crate::{LINE, config, pcm};
-use nvlab_medium::{InPlace, MemStore, PowerCut, StartGap, Store};
+use nvlab_medium::{InPlace, PowerCut, StartGap, Store};
 use nvlab_units::{Rng, Time};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ const PAGE: u64 = 256;
 
 /// A store that notes which of its pages are touched.
 struct Noted {
-    bytes: MemStore,
+    bytes: Vec<u8>,
     touched: Rc<RefCell<BTreeSet<u64>>>,
 }
 
@@ -26,11 +26,11 @@ impl Store for Noted {
     const KEEPS: bool = true;
     fn read(&self, offset: u64, into: &mut [u8]) {
         self.note(offset, into.len());
-        self.bytes.read(offset, into);
+        into.copy_from_slice(&self.bytes[offset as usize..][..into.len()]);
     }
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.note(offset, data.len());
-        self.bytes.write(offset, data);
+        self.bytes[offset as usize..][..data.len()].copy_from_slice(data);
     }
 }
 
@@ -41,7 +41,7 @@ impl Store for Noted {
 fn neighbours_are_neighbours_in_the_store() {
     let lines = 4096;
     let touched = Rc::<RefCell<BTreeSet<u64>>>::default();
-    let store = Noted { bytes: MemStore::new(lines * LINE), touched: Rc::clone(&touched) };
+    let store = Noted { bytes: vec![0; (lines * LINE) as usize], touched: Rc::clone(&touched) };
     let config = config(4, 10, Some(9));
     let mut levelled = StartGap::new(config, pcm(lines, 4, None, store)).unwrap();
     let (mut rng, mut now) = (Rng::new(1), Time::ZERO);

@@ -8,6 +8,7 @@
 //!    of the controller is unknown: it is never called again, its media stay as they are, and the next start recovers them as
 //!    after a kill.
 
+mod ends;
 mod outcome;
 mod ranges;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use super::lateness::Collected;
 use super::{Aging, Built, Counts, Cut, DeviceState, DriveError, Lateness, ServedDevice, Start, Wear, build};
 use crate::ServeError;
 use crate::clock::{Clock, TimeMode, wait_until};
+use ends::Lost;
 use nvlab_controller::ControllerError;
 use nvlab_lab::design::Design;
 use nvlab_lab::result::Precondition;
@@ -31,8 +33,6 @@ use nvlab_os::stores::publish;
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::{Op, Request};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -86,23 +86,6 @@ pub struct Drive {
     paused: AtomicBool,
     gate: Gate,
     inner: Mutex<Inner>,
-}
-
-/// Why a device is lost.
-#[derive(Clone, Debug)]
-enum Lost {
-    /// It did not recover after a power cut.
-    Recovery(String),
-    /// It panicked.
-    Panic(String),
-}
-
-impl Lost {
-    fn why(&self) -> &str {
-        match self {
-            Lost::Recovery(why) | Lost::Panic(why) => why,
-        }
-    }
 }
 
 struct Inner {
@@ -382,12 +365,6 @@ impl Drive {
     }
 }
 
-/// The message of a panic.
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
-}
-
 fn asked(op: Op, offset: u64, bytes: u32, fua: bool) -> Request {
     Request { op, offset, bytes, fua, ..Request::default() }
 }
@@ -407,49 +384,6 @@ impl Inner {
                 self.lost.as_ref().map(|lost| lost.why().to_string()).unwrap_or_default(),
             )),
         }
-    }
-
-    /// Calls the device, which is lost if it panics.
-    #[inline]
-    fn guarded<R>(&mut self, act: impl FnOnce(&mut Inner) -> Result<R, DriveError>) -> Result<R, DriveError> {
-        match catch_unwind(AssertUnwindSafe(|| act(self))) {
-            Ok(done) => done,
-            Err(panic) => {
-                self.lose(&format!("its controller panicked: {}", panic_text(&*panic)));
-                self.present().map(|_| unreachable!("a device that was lost"))
-            }
-        }
-    }
-
-    /// The device is lost.
-    #[cold]
-    fn lose(&mut self, why: &str) {
-        publish();
-        // It is not dropped: that would run code of a controller in an unknown state.
-        std::mem::forget(self.device.take());
-        if self.lost.is_none() {
-            eprintln!(
-                "nvlab: {}: {why}; from now on every request is refused, and its media stay as they are for the next \
-                 start",
-                self.name
-            );
-            self.lost = Some(Lost::Panic(why.to_string()));
-        }
-    }
-
-    /// An operation would end after the end of time: its reply would never be due. What it did is in the media, as after a
-    /// failed request; no other one is begun.
-    #[cold]
-    fn time_is_over(&mut self) -> DriveError {
-        self.clock.skip(Time::MAX);
-        if !std::mem::replace(&mut self.is_over, true) {
-            eprintln!(
-                "nvlab: {}: {}; from now on every request is refused",
-                self.name,
-                DriveError::TimeIsOver
-            );
-        }
-        DriveError::TimeIsOver
     }
 
     #[inline]

@@ -26,7 +26,7 @@ mod room;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::mapped_store::MappedStore;
+use nvlab_medium::MemStore;
 use nvlab_medium::flash::Nand;
 use nvlab_os::stores::copy_words;
 use nvlab_os::{Mapping, file};
@@ -69,7 +69,7 @@ impl SlotLayout {
         // A unit that is written again has its new slot before it gives up the old one.
         let slots = units + 1;
         let rest_at = (slots * unit_bytes).next_multiple_of(PAGE);
-        let rest = Nand::<MappedStore>::store_bytes(geometry) - geometry.bytes();
+        let rest = Nand::<MemStore>::store_bytes(geometry) - geometry.bytes();
         let table_at = (rest_at + rest).next_multiple_of(PAGE);
         SlotLayout { unit_bytes, units, slots: slots as u32, rest_at, table_at }
     }

@@ -1,5 +1,7 @@
 //! Tests of fio jobs: what is done, what is noted, what is refused.
 
+mod newer;
+
 use super::*;
 use crate::block::together::{RateLimit, Reap, Think};
 use crate::{Batch, Op, Pacing, Request};
@@ -428,64 +430,4 @@ fn newer_options_of_drives_are_left_out_for_a_reason() {
             "left out: fdp, fdp_pli: placement hints are not simulated: the controller chooses streams (ftl.streams)",
         ]
     );
-}
-
-/// The options of fio's newer examples, each as it is there.
-#[test]
-fn options_of_newer_examples_are_known() {
-    let text = "[a]\nrw=randwrite\natomic=1\napptag_mask=0xffff\nnum_range=1\nwrite_mode=write\nrocm_io=hipfile\n\
-                zone_reset_threshold=.1\nrandom_sequence_stride=1\nverify_write_sequence=0\n";
-    let notes = parse(text).notes.join("\n");
-    assert!(notes.contains(
-        "apptag_mask, num_range, random_sequence_stride, rocm_io, write_mode, zone_reset_threshold"
-    ));
-    assert!(
-        notes.contains("left out: atomic: whether a power cut may tear a write is the design's"),
-        "{notes}"
-    );
-    for (option, why) in [
-        ("num_range=8", "a trim has one range; give smaller trims (bs)"),
-        ("write_mode=zeroes", "only data is written; zeroes, uncor and verify are not simulated"),
-        (
-            "random_distribution=sequence:2,0,1",
-            "sequences of blocks are not drawn; give the requests as a trace (nvlab explain formats)",
-        ),
-    ] {
-        let name = option.split('=').next().unwrap();
-        let expected = format!("t.fio:3: {name} is not done here: {why}");
-        assert_eq!(reason(&format!("[a]\nrw=randwrite\n{option}\n")), expected);
-    }
-}
-
-#[test]
-fn zones_are_one_clear_line() {
-    let text = "[global]\nzonemode=zbd\nzonesize=256M\nmax_open_zones=32\n[a]\nrw=randwrite\noffset=9z\nsize=40z\n\
-                offset_increment=1Z\n";
-    let expected =
-        "is not done here: zoned devices and strides are not simulated; use offset and size in bytes";
-    assert_eq!(reason(text), format!("t.fio:2: zonemode {expected}"));
-    assert_eq!(reason("[a]\noffset=9z\nsize=40z\n"), format!("t.fio:2: offset {expected}"));
-}
-
-#[test]
-fn sizes_are_calculated() {
-    let found = requests("[a]\nrw=write\nbs=1k\nsize=5*1024*1024*24105/8/5142400\noffset=(2^10+1k)/2\n");
-    assert_eq!((found.len(), found[0].offset), (3, 1024));
-}
-
-/// 524 zones of 256 MiB, on a smaller device.
-#[test]
-fn an_offset_behind_the_device_says_so() {
-    let error = parse("[dev1]\noffset=140660178944\nsize=10G\n").open(64 << 30, 1).unwrap_err().to_string();
-    let expected = "t.fio: [dev1]: it begins at 131 GiB, and the device ends at 64 GiB: give a smaller offset, or a \
-                    larger device";
-    assert_eq!(error, expected);
-}
-
-#[test]
-fn pauses_beside_a_rate_are_noted() {
-    let notes = |more: &str| parse(&format!("[a]\nrw=read\nthinktime=1ms\n{more}")).notes.join("\n");
-    assert!(!notes("").contains("thinktime"));
-    assert!(notes("rate=1m\n").contains("[a]: thinktime beside a rate: what a pause delays is caught up"));
-    assert!(notes("rate_iops=9\nrate_ignore_thinktime\n").contains("pauses do not count for the rate"));
 }
