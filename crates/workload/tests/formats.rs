@@ -97,28 +97,6 @@ fn blkparse() {
     assert_eq!(read(&data("small.blkparse"), &queued).unwrap().0.len(), 1);
 }
 
-#[test]
-fn completions_of_blkparse_give_response_times() {
-    let text = "  8,0 0 1 0.000100000 9 D WS 800 + 8 [a]\n  8,0 0 2 0.000150000 9 D R 800 + 16 [a]\n\
-                \x20 8,0 0 3 0.000200000 9 D FN [b]\n  8,0 0 4 0.000300000 0 C WS 800 + 8 [0]\n\
-                \x20 8,0 0 5 0.000350000 0 C R 800 + 8 [0]\n  8,0 0 6 0.000400000 0 C FN 0 [0]\n\
-                \x20 8,0 0 7 0.000450000 0 C R 808 + 8 [0]\n";
-    let (columns, report) = parse(text, Format::Blkparse).unwrap();
-    assert_eq!(columns.response_ps(), Some(&[200_000_000, 300_000_000, 200_000_000][..]));
-    let expected = "blkparse: 3 requests from 7 lines (left out: 4 that are not requests of the chosen kind); response \
-                    times from completions";
-    assert_eq!(report.to_string(), expected);
-    // In flight when the recording stopped: as long as that, but no longer than the longest.
-    let cut = text.rsplit_once("  8,0 0 7").unwrap().0;
-    let (columns, report) = parse(cut, Format::Blkparse).unwrap();
-    assert_eq!(columns.response_ps(), Some(&[200_000_000, 200_000_000, 200_000_000][..]));
-    assert!(report.to_string().ends_with("; 2 completions, 1 missing"), "{report}");
-    // Most of the completions are missing: none are known.
-    let few = text.lines().filter(|line| !line.contains(" C R") && !line.contains(" C F"));
-    let few = few.collect::<Vec<_>>().join("\n");
-    assert_eq!(parse(&few, Format::Blkparse).unwrap().0.response_ps(), None);
-}
-
 /// A recording by others, with the figures of its README (counted there by another program).
 #[test]
 fn a_real_recording() {

@@ -50,6 +50,20 @@ fn systor_17_with_response_times() {
     assert_eq!(found(std::str::from_utf8(&again).unwrap()).0.response_ps(), columns.response_ps());
 }
 
+/// The response of a row that is left out is not that of the row before.
+#[test]
+fn a_row_left_out_has_no_response() {
+    let text = "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.01,,W,4,4096,8192\n";
+    for left_out in ["1456135200.02,0.5,R,4,4096,0\n", "1456135200.02,0.5,R,6,4096,512\n"] {
+        let options = ReadOptions { volumes: vec!["4".to_owned()], ..Default::default() };
+        let (columns, report) = bytes(format!("{text}{left_out}").as_bytes(), &options).unwrap();
+        assert_eq!((columns.len(), report.without_bytes + report.other_volumes), (1, 1));
+        assert_eq!(columns.response_ps(), None, "{left_out}");
+    }
+    let msr = "128166372003061629,h,4,Read,0,512\n128166372003061630,h,4,Read,0,0,7\n";
+    assert_eq!(found(msr).0.response_ps(), None);
+}
+
 #[test]
 fn fiu() {
     let text = "89966976192462 4892 syslogd 904265560 8 W 6 0 531e779b9c9f1cb3a4ae2d1c1f2e6f16\n\
@@ -187,7 +201,7 @@ fn a_header_names_the_columns_and_what_was_made_of_it_is_shown() {
             "time_s,op,offset_bytes,length_bytes (of the header)",
         ),
         (
-            "Timestamp,Hostname,LUN,IOType,LBA,Size,ResponseTime(us)",
+            "Timestamp,Hostname,LUN,IOType,LBA,Size(bytes),ResponseTime(us)",
             "1456135200.01,h,3,W,8,512,90",
             "time_s,-,volume,op,offset_sectors,length_bytes,response_us (guessed from the header)",
         ),

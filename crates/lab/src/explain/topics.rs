@@ -363,10 +363,11 @@ Tables: -w 'my.csv columns=time_s,op,offset_bytes,length_bytes'
   time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, sectors of 512 B, or a
   size as 4KiB); optionally volume, fua, response_UNIT; - is left aside, as are further columns
   separator=comma|tab|semicolon|bar|space or one character (default: what the first line has)
-  header=yes|no        (default: yes if its cells for numbers have no digit); # begins a comment
+  header=yes|no        (default: yes if no cell for a number begins like one); # begins a comment
   read=0 write=1       words for operations besides the usual ones; several with commas; trim, flush
 Without columns= they are those that the header names, exactly or by usual words (timestamp, iotype,
-lba, size, latency_us); what was made of it is shown, and what may mean two things is refused.
+lba, size_bytes, latency_us); what was made of it is shown; what may mean two things is refused, as
+is a unit with two meanings (KB, pages).
 Lines such as `1 0 48 W` (SimpleSSD): columns=time_us,offset_sectors,length_sectors,op
 
 Results on stdout, by --format: human (tables), json (one document), jsonl (one per line), csv,

@@ -130,13 +130,13 @@ impl Blkparse {
     fn completed(
         &mut self,
         ns: u64,
-        (name, device): (u64, &[u8]),
+        device: &[u8],
         mut fields: Fields<'_, b' '>,
         rows: &mut Rows,
     ) -> Result<(), BadLine> {
         let (letters, text) = fields.word("RWBS")?;
         let rwbs = self.rwbs(letters, text)?;
-        let volume = self.volume_of(name, device, rows)?;
+        let volume = rows.ended.named(device)?;
         if rwbs.flush_before {
             rows.completed(ns, 0, 0, Op::Flush, volume);
         }
@@ -184,7 +184,7 @@ impl LineFormat for Blkparse {
             is_action(text)?;
             rows.report.other_lines += 1;
             if action == u64::from(COMPLETED) && self.action == ISSUED {
-                return self.completed(ns, (name, device), fields, rows);
+                return self.completed(ns, device, fields, rows);
             }
             return Ok(());
         }
@@ -204,9 +204,8 @@ impl LineFormat for Blkparse {
         if bytes == 0 && rwbs.flush_before {
             return Ok(());
         }
-        let kept = rows.report.without_bytes;
         rows.push(ns, offset, bytes, op, volume)?;
-        if rwbs.fua && op == Op::Write && volume.is_some() && rows.report.without_bytes == kept {
+        if rwbs.fua && op == Op::Write {
             rows.mark_fua();
         }
         Ok(())

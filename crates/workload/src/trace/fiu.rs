@@ -51,7 +51,7 @@ impl LineFormat for Fiu {
             fields.end(Self::COLUMNS)?;
         }
         self.name.clear();
-        self.name.extend([major, b":", minor].concat());
+        [major, b":", minor].iter().for_each(|part| self.name.extend_from_slice(part));
         let volume = rows.volumes.named(&self.name)?;
         rows.push(ns, offset, bytes, op, volume)
     }

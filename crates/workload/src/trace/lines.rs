@@ -57,6 +57,13 @@ impl<'a> Line<'a> {
         self.slice(0, self.bytes)
     }
 
+    /// Its bytes, with the blanks behind them: tabs may be the borders of empty cells.
+    pub fn with_blanks(self) -> &'a [u8] {
+        let behind = self.text[BEFORE + self.bytes..].iter();
+        let blanks = behind.take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        self.slice(0, self.bytes + blanks)
+    }
+
     /// What is around a place in it.
     #[inline(always)]
     pub fn view(self, place: usize) -> &'a [u8; VIEW] {
@@ -180,18 +187,20 @@ impl<R: Read> Blocks<R> {
         Blocks { reader, first: None, rest: Vec::new(), has_begun: false, has_ended: false }
     }
 
-    /// The first lines, without consuming them.
+    /// The first lines, without consuming them: `count` behind those that begin with `#`, and these.
     pub fn head(&mut self, count: usize) -> Result<Vec<Vec<u8>>> {
         let mut block = Block::default();
         self.fill(&mut block)?;
-        let mut lines = Vec::new();
+        let mut lines: Vec<Vec<u8>> = Vec::new();
+        let mut comments = 0;
         let is_only = block.is_last;
         let taken = block.for_each(|line, has_end| {
             // A last line that was cut off counts if it is the only one.
             if has_end || (is_only && lines.is_empty()) {
+                comments += usize::from(comments == lines.len() && line.text().starts_with(b"#"));
                 lines.push(line.text().to_vec());
             }
-            if lines.len() == count { Err(Bad::new("", "", "")) } else { Ok(()) }
+            if lines.len() == comments + count { Err(Bad::new("", "", "")) } else { Ok(()) }
         });
         drop(taken);
         self.first = Some(block);

@@ -313,12 +313,10 @@ fn put(row: Result<Row, BadLine>, rows: &mut Rows, options: &ReadOptions) -> Res
             Op::Flush => rows.flush(ticks, volume),
             _ => rows.push(ticks, offset, length, op, volume)?,
         }
-        if volume.is_some() && length + u64::from(op == Op::Flush) > 0 {
-            if op == Op::Write && fua {
-                rows.mark_fua();
-            }
-            response.into_iter().for_each(|response| rows.answered(response));
+        if op == Op::Write && fua {
+            rows.mark_fua();
         }
+        response.into_iter().for_each(|response| rows.answered(response));
         Ok(())
     });
     result.or_else(|bad| rows.forgive(bad, true, options.skip_bad))

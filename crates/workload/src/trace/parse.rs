@@ -182,7 +182,7 @@ pub(super) fn parse<F: LineFormat>(
             return Err(file_error(error));
         }
         if let Some(taker) = taker.as_mut().filter(|_| parser.rows.len() >= PART_ROWS) {
-            taker(parser.rows.take(&name, tick_ps, Origin::default())?)?;
+            parser.rows.take(&name, tick_ps, Origin::default(), false)?.map_or(Ok(()), taker)?;
         }
         if is_last || options.lines_max.is_some_and(|most| parser.lines >= most) {
             break;
@@ -192,5 +192,8 @@ pub(super) fn parse<F: LineFormat>(
     }
     let Parser { mut rows, lines, .. } = parser;
     rows.report.lines = lines;
+    if let Some(taker) = taker.filter(|_| rows.is_holding() && rows.len() > 0) {
+        rows.take(&name, tick_ps, Origin::default(), true)?.map_or(Ok(()), taker)?;
+    }
     rows.finish(&name, tick_ps, Origin::default())
 }

@@ -3,7 +3,7 @@
 //! Times are kept in ticks until the end, because an absolute Windows time in picoseconds would overflow and the
 //! earliest request is known only when all are read.
 
-use super::completions::{Completion, responses};
+use super::completions::{Clock, Completion, Ends};
 use super::lines::{Bad, BadLine};
 use super::report::ReadReport;
 use super::store::Store;
@@ -25,16 +25,21 @@ pub(crate) struct Rows {
     pub volumes: Volumes,
     pub report: ReadReport,
     latest: u64,
+    /// False if the request just added was left out.
+    is_kept: bool,
     /// What was recorded of the ends of requests, if their lines do not say how long they took.
-    completions: Vec<Completion>,
+    ends: Ends,
+    /// The volumes of these ends: not all of them have requests.
+    pub ended: Volumes,
     /// The earliest time of the first part that was taken.
     first: Option<u64>,
 }
 
 impl Rows {
     pub fn new(wanted: &[String], report: ReadReport) -> Rows {
-        let (store, volumes, completions) = (Store::default(), Volumes::new(wanted), Vec::new());
-        Rows { store, volumes, report, latest: 0, completions, first: None }
+        let [volumes, ended] = [Volumes::new(wanted), Volumes::new(wanted)];
+        let (store, ends) = (Store::default(), Ends::default());
+        Rows { store, volumes, report, latest: 0, is_kept: false, ends, ended, first: None }
     }
 
     /// Adds a request of `volume`; `None` is a volume that is skipped.
@@ -49,6 +54,7 @@ impl Rows {
     ) -> Result<(), BadLine> {
         let Some(volume) = volume else {
             self.report.other_volumes += 1;
+            self.is_kept = false;
             return Ok(());
         };
         if bytes.wrapping_sub(1) >= u32::MAX as u64 || offset.checked_add(bytes).is_none() {
@@ -71,21 +77,25 @@ impl Rows {
         Ok(())
     }
 
-    /// Marks the request just added as force unit access.
+    /// Marks the request just added as force unit access, if it was kept.
     pub fn mark_fua(&mut self) {
-        self.store.mark(FUA_BIT);
+        if self.is_kept {
+            self.store.mark(FUA_BIT);
+        }
     }
 
     /// Sets the response time, in ticks, of the request just added, if it was kept.
     #[inline(always)]
     pub fn answered(&mut self, ticks: u64) {
-        self.store.answered(ticks);
+        if self.is_kept {
+            self.store.answered(ticks);
+        }
     }
 
-    /// Notes that a request of `volume` was done; a flush has neither offset nor bytes.
+    /// Notes that a request of `volume`, one of those `ended`, was done; a flush has neither offset nor bytes.
     pub fn completed(&mut self, ticks: u64, offset: u64, bytes: u64, op: Op, volume: Option<u16>) {
         if let Some(volume) = volume {
-            self.completions.push(Completion { ticks, offset, bytes, op: op as u8, volume });
+            self.ends.add(Completion { ticks, offset, bytes, op: op as u8, volume });
         }
     }
 
@@ -93,7 +103,10 @@ impl Rows {
     pub fn flush(&mut self, ticks: u64, volume: Option<u16>) {
         match volume {
             Some(volume) => self.put(ticks, 0, 0, Op::Flush as u8, volume),
-            None => self.report.other_volumes += 1,
+            None => {
+                self.report.other_volumes += 1;
+                self.is_kept = false;
+            }
         }
     }
 
@@ -104,6 +117,7 @@ impl Rows {
         } else {
             self.latest = ticks;
         }
+        self.is_kept = true;
         self.store.put(ticks, offset, bytes, op, volume);
     }
 
@@ -119,6 +133,7 @@ impl Rows {
     ) -> Result<(), BadLine> {
         if bytes == 0 {
             self.report.without_bytes += 1;
+            self.is_kept = false;
             return Ok(());
         }
         let Some(end) = offset.checked_add(bytes) else {
@@ -153,13 +168,19 @@ impl Rows {
     /// Adds the rows of the next part, which is ready for another one then. False: they have to be read again, one by one, and
     /// the part is as it was.
     pub fn append(&mut self, part: &mut Part) -> bool {
-        let Part { rows: read, codes, others } = part;
+        let Part { rows: read, codes, ended, others } = part;
         if (self.len() + read.len()) as u64 > ROWS_MAX {
             return false;
         }
         for name in &read.volumes.names[codes.len()..] {
             match self.volumes.named(name.as_bytes()) {
                 Ok(Some(code)) => codes.push(code),
+                _ => return false,
+            }
+        }
+        for name in &read.ended.names[ended.len()..] {
+            match self.ended.named(name.as_bytes()) {
+                Ok(Some(code)) => ended.push(code),
                 _ => return false,
             }
         }
@@ -182,8 +203,7 @@ impl Rows {
             }
         }
         self.store.append(&read.store, codes);
-        let known = |one: &Completion| Completion { volume: codes[one.volume as usize], ..*one };
-        self.completions.extend(read.completions.iter().map(known));
+        self.ends.append(&read.ends, ended);
         self.report.add(&read.report);
         part.clear();
         true
@@ -204,23 +224,48 @@ impl Rows {
                 because: self.report.left_out(),
             });
         }
-        let columns = self.take(file, tick_ps, origin)?;
-        Ok((columns, self.report))
+        let taken = match self.is_holding() && self.len() == 0 {
+            true => None,
+            false => self.take(file, tick_ps, origin, true)?,
+        };
+        let clock = Clock { first: self.first.unwrap_or(0), tick_ps };
+        let columns = taken.or_else(|| self.ends.release(clock, &mut self.report));
+        Ok((columns.expect("what is not held is taken"), self.report))
     }
 
-    /// The requests so far, sorted by time, with times relative to the earliest of the first part that was taken.
-    pub fn take(&mut self, file: &str, tick_ps: u64, origin: Origin) -> Result<Columns, WorkloadError> {
-        let damaged = |reason: String| WorkloadError::Damaged { file: file.to_owned(), reason };
+    /// True if a part of the requests was not taken with the others, as their ends may follow.
+    pub fn is_holding(&self) -> bool {
+        self.ends.is_holding()
+    }
+
+    /// The next part of the requests, up to those so far: sorted by time, with times relative to the earliest of the first part.
+    /// `None`: their ends may follow, and they are the next part.
+    pub fn take(
+        &mut self,
+        file: &str,
+        tick_ps: u64,
+        origin: Origin,
+        is_last: bool,
+    ) -> Result<Option<Columns>, WorkloadError> {
         self.store.settle();
+        if self.report.reordered > 0 && !self.store.ticks.is_sorted() {
+            self.store.sort();
+        }
+        if self.ends.is_idle() {
+            return self.columns(file, tick_ps, origin).map(Some);
+        }
+        let volumes: Vec<Option<u16>> =
+            self.ended.names.iter().map(|name| self.volumes.known(name)).collect();
+        let response = self.ends.responses(&self.store, &volumes, is_last);
+        let columns = self.columns(file, tick_ps, origin)?;
+        let clock = Clock { first: self.first.unwrap_or(0), tick_ps };
+        Ok(self.ends.hold(columns, response, clock, &mut self.report))
+    }
+
+    /// The rows so far, which are settled and sorted by time.
+    fn columns(&mut self, file: &str, tick_ps: u64, origin: Origin) -> Result<Columns, WorkloadError> {
+        let damaged = |reason: String| WorkloadError::Damaged { file: file.to_owned(), reason };
         let store = &mut self.store;
-        if self.report.reordered > 0 && !store.ticks.is_sorted() {
-            store.sort();
-        }
-        if !self.completions.is_empty() && store.response.is_empty() {
-            let found = responses(store, &mut take(&mut self.completions));
-            (self.report.answered, self.report.unanswered) = (found.answered, found.unanswered);
-            store.response = found.ticks;
-        }
         if let (Some(&earliest), Some(&latest)) = (store.ticks.first(), store.ticks.last()) {
             let first = *self.first.get_or_insert(earliest);
             if earliest < first {
@@ -268,13 +313,16 @@ pub(super) struct Part {
     rows: Rows,
     /// The numbers that its volumes have in the whole, as far as they are known.
     codes: Vec<u16>,
+    /// The same of the volumes of its ends.
+    ended: Vec<u16>,
     /// How many of the names of volumes it skipped are known to the whole.
     others: usize,
 }
 
 impl Part {
     pub fn new(wanted: &[String]) -> Part {
-        Part { rows: Rows::new(wanted, ReadReport::default()), codes: Vec::new(), others: 0 }
+        let rows = Rows::new(wanted, ReadReport::default());
+        Part { rows, codes: Vec::new(), ended: Vec::new(), others: 0 }
     }
 
     /// What a block is read into.
@@ -284,9 +332,9 @@ impl Part {
 
     /// Forgets the rows, and keeps the names of volumes.
     pub fn clear(&mut self) {
-        let Rows { store, report, latest, completions, .. } = &mut self.rows;
+        let Rows { store, report, latest, ends, .. } = &mut self.rows;
         store.clear();
-        completions.clear();
+        ends.clear();
         *report = ReadReport::default();
         *latest = 0;
     }
@@ -328,6 +376,11 @@ impl Volumes {
             self.last.1 = code;
         }
         Ok(volume_of(self.last.1))
+    }
+
+    /// The number of the volume called `name`, if it has one already.
+    fn known(&self, name: &str) -> Option<u16> {
+        self.by_name.get(name.as_bytes()).and_then(|&code| volume_of(code))
     }
 
     /// The number of the volume called `number`, or `None` if it is skipped.

@@ -99,7 +99,7 @@ impl LineFormat for CacheLib {
         let shard = fields.next().ok_or_else(|| Bad::new("rs_shard_id", "", "the line ends before it"))?;
         fields.end(Self::COLUMNS)?;
         self.name.clear();
-        self.name.extend([block, b",", shard].concat());
+        [block, b",", shard].iter().for_each(|part| self.name.extend_from_slice(part));
         let address = self.places.address(&self.name, block_mib << 20, offset, bytes)?;
         let volume = rows.volumes.numbered(0)?;
         rows.push(ns, address, bytes, op, volume)
@@ -115,9 +115,9 @@ impl Baleen {
     /// Columns of the years 2019, 2021 and 2023: those behind the first five say who asked.
     const COUNTS: std::ops::RangeInclusive<usize> = 8..=10;
 
-    /// True if a time has a decimal point: other tables of whole numbers fit too.
+    /// True if a time has a decimal point: other tables of whole numbers fit too, and comments alone.
     pub fn has_decimals(head: &[Vec<u8>]) -> bool {
-        head.last().is_some_and(|line| line.contains(&b'.'))
+        head.last().is_some_and(|line| !line.starts_with(b"#") && line.contains(&b'.'))
     }
 }
 

@@ -155,7 +155,7 @@ fn put(record: &Record, version: Version, rows: &mut Rows) -> Result<(), BadLine
         0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Op::Write,
         0x35 | 0x91 => {
             rows.flush(record.us, volume);
-            record.response_us.filter(|_| volume.is_some()).into_iter().for_each(|us| rows.answered(us));
+            record.response_us.into_iter().for_each(|us| rows.answered(us));
             return Ok(());
         }
         _ => {

@@ -6,7 +6,7 @@ use crate::trace::parse::LineFormat;
 use crate::trace::rows::Rows;
 use std::borrow::Cow;
 
-/// Times are kept in nanoseconds, unless their column has picoseconds.
+/// Times are kept in nanoseconds, unless one of their columns has picoseconds.
 const TICK_PS: u64 = 1_000;
 
 /// What a column is; a unit is in picoseconds or bytes.
@@ -79,11 +79,11 @@ impl TextTable {
         words: Vec<(String, Op)>,
         how: &'static str,
     ) -> TextTable {
-        let unit = columns.iter().find_map(|column| match column.role {
-            Role::Time(unit) => Some(unit),
+        let units = columns.iter().filter_map(|column| match column.role {
+            Role::Time(unit) | Role::Response(unit) => Some(unit),
             _ => None,
         });
-        let tick_ps = unit.unwrap_or(TICK_PS).min(TICK_PS);
+        let tick_ps = units.fold(TICK_PS, u64::min);
         TextTable { columns, separator, header, words, tick_ps, how, last_word: (Vec::new(), Op::Read) }
     }
 
@@ -110,7 +110,9 @@ impl TextTable {
             };
             return Err(format!("read, write, trim or flush, or their first letters{others}").into());
         };
-        self.last_word = (cell.to_vec(), op);
+        self.last_word.0.clear();
+        self.last_word.0.extend_from_slice(cell);
+        self.last_word.1 = op;
         Ok(op)
     }
 }
@@ -125,7 +127,7 @@ struct Parts<'a> {
     op: Option<Op>,
     offset: u64,
     length: u64,
-    volume: Option<&'a [u8]>,
+    volume: Option<Cow<'a, [u8]>>,
     fua: bool,
     response: Option<u64>,
 }
@@ -145,13 +147,15 @@ impl LineFormat for TextTable {
             return Ok(());
         }
         let mut parts = Parts::default();
+        let text = if self.separator == b'\t' { line.with_blanks() } else { text };
         let mut cells = Cells::new(text, self.separator);
         for index in 0..self.columns.len() {
             let role = self.columns[index].role;
             let Some(cell) = cells.next() else {
                 return Err(self.bad(index, b"", "the line ends before it".into()));
             };
-            let ticks = |unit| time(cell, unit, self.tick_ps).ok_or(Problem::Borrowed(TIME));
+            let most = if self.tick_ps == TICK_PS { TIME } else { TIME_PS };
+            let ticks = |unit| time(cell, unit, self.tick_ps).ok_or(Problem::Borrowed(most));
             let bytes = |unit| size(cell, unit).ok_or(Problem::Borrowed(SIZE));
             let read = match role {
                 Role::Aside => Ok(()),
@@ -162,7 +166,8 @@ impl LineFormat for TextTable {
                 Role::Response(unit) => ticks(unit).map(|ticks| parts.response = Some(ticks)),
                 Role::Op => self.op(cell).map(|op| parts.op = Some(op)),
                 Role::Volume => {
-                    parts.volume = Some(cell);
+                    let quoted = cells.has_quotes.then(|| with_single_quotes(cell));
+                    parts.volume = Some(quoted.map_or(Cow::Borrowed(cell), Cow::Owned));
                     Ok(())
                 }
                 Role::Fua => flag(cell).map(|fua| parts.fua = fua),
@@ -174,6 +179,7 @@ impl LineFormat for TextTable {
 }
 
 const TIME: &str = "a number, from 0 to 2^64 nanoseconds";
+const TIME_PS: &str = "a number, from 0 to 2^64 picoseconds";
 const SIZE: &str = "a number, whole in bytes, from 0 to 2^64";
 
 impl TextTable {
@@ -187,7 +193,7 @@ impl TextTable {
 impl Parts<'_> {
     fn put(self, rows: &mut Rows) -> Result<(), BadLine> {
         let op = self.op.expect("a table has a column for the operation");
-        let volume = match self.volume {
+        let volume = match self.volume.as_deref() {
             Some(name) => rows.volumes.named(name)?,
             None => rows.volumes.numbered(0)?,
         };
@@ -196,14 +202,26 @@ impl Parts<'_> {
         } else {
             rows.push(self.ticks, self.offset, self.length, op, volume)?;
         }
-        if volume.is_some() && self.length + u64::from(op == Op::Flush) > 0 {
-            if self.fua && op == Op::Write {
-                rows.mark_fua();
-            }
-            self.response.into_iter().for_each(|response| rows.answered(response));
+        if self.fua && op == Op::Write {
+            rows.mark_fua();
         }
+        self.response.into_iter().for_each(|response| rows.answered(response));
         Ok(())
     }
+}
+
+/// The text of a cell in which quotes are written twice.
+#[cold]
+fn with_single_quotes(cell: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(cell.len());
+    let mut bytes = cell.iter();
+    while let Some(&byte) = bytes.next() {
+        text.push(byte);
+        if byte == b'"' {
+            bytes.next();
+        }
+    }
+    text
 }
 
 fn flag(cell: &[u8]) -> Result<bool, Problem> {
@@ -256,15 +274,18 @@ fn scaled_slowly(cell: &[u8], factor: u64) -> Option<(u64, bool)> {
     (value < u64::MAX as f64).then_some((value.round() as u64, value.fract() == 0.0))
 }
 
-/// The cells of a line: between separators, or runs of blanks; without the double quotes around them and blanks at their ends.
+/// The cells of a line: between separators, or runs of blanks; without the double quotes around them and blanks at their ends. A
+/// double quote within quotes is written twice, and is left so.
 pub(super) struct Cells<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,
+    /// The last cell was in quotes, and there are more in it.
+    pub has_quotes: bool,
 }
 
 impl<'a> Cells<'a> {
     pub fn new(line: &'a [u8], separator: u8) -> Cells<'a> {
-        Cells { rest: Some(line), separator }
+        Cells { rest: Some(line), separator, has_quotes: false }
     }
 }
 
@@ -279,8 +300,12 @@ impl<'a> Iterator for Cells<'a> {
                 return None;
             }
         }
+        while let [b' ', behind @ ..] = rest {
+            rest = behind;
+        }
+        self.has_quotes = false;
         if let [b'"', quoted @ ..] = rest
-            && let Some(end) = memchr::memchr(b'"', quoted)
+            && let Some(end) = self.end_of_quotes(quoted)
         {
             let behind = &quoted[end + 1..];
             let next = behind.iter().position(|byte| self.divides(*byte));
@@ -297,6 +322,16 @@ impl<'a> Iterator for Cells<'a> {
 }
 
 impl Cells<'_> {
+    /// Where the quotes end that `quoted` is within.
+    fn end_of_quotes(&mut self, quoted: &[u8]) -> Option<usize> {
+        let mut end = memchr::memchr(b'"', quoted)?;
+        while quoted.get(end + 1) == Some(&b'"') {
+            self.has_quotes = true;
+            end += 2 + memchr::memchr(b'"', &quoted[end + 2..])?;
+        }
+        Some(end)
+    }
+
     fn divides(&self, byte: u8) -> bool {
         byte == self.separator || self.separator == b' ' && byte == b'\t'
     }
@@ -315,6 +350,8 @@ mod tests {
         assert_eq!(cells("  1 0\t48   W", b' '), ["1", "0", "48", "W"]);
         assert_eq!(cells("a;\"b\"", b';'), ["a", "b"]);
         assert_eq!(cells("a,", b','), ["a", ""]);
+        assert_eq!(cells(" \"a,\"\"b\" ,\"\",\"c", b','), ["a,\"\"b", "", "\"c"]);
+        assert_eq!(cells("a\t \"b\tc\"\t", b'\t'), ["a", "b\tc", ""]);
         assert_eq!(cells("\"a b\" c", b' '), ["a b", "c"]);
     }
 

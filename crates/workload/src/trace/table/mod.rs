@@ -11,8 +11,8 @@
 //!
 //! 1. Columns are divided by `separator=`; if that is not said, by what the first line has: tabs, commas, semicolons, bars, or
 //!    blanks. A cell may be in double quotes. Lines that begin with `#` are left out.
-//! 2. The first line is a header if `header=yes`, or if the cells in it that should be numbers have no digit.
-//! 3. Without `columns=` the header names the columns ([`guess`]); what was made of it is in [`super::ReadReport`].
+//! 2. The first line is a header if `header=yes`, or if none of the cells in it that should be numbers begins like one.
+//! 3. Without `columns=` the header, which may begin with `#`, names the columns ([`guess`]); what was made of it is in [`super::ReadReport`].
 
 mod cells;
 mod guess;
@@ -92,7 +92,10 @@ impl TableSpec {
     /// The table whose first lines are `head`.
     pub(super) fn of(&self, head: &[Vec<u8>], path: &Path) -> Result<TextTable, WorkloadError> {
         let refuse = |reason: String| WorkloadError::Table { file: path.display().to_string(), reason };
-        let lines: Vec<&[u8]> = head.iter().map(Vec::as_slice).filter(guess::is_content).collect();
+        let mut lines = guess::content(head);
+        if !self.columns.is_empty() {
+            lines.retain(|line| !guess::is_comment(line));
+        }
         let Some(&first) = lines.first() else {
             return Err(WorkloadError::Empty {
                 file: path.display().to_string(),
@@ -102,6 +105,10 @@ impl TableSpec {
         };
         let separator = self.separator.unwrap_or_else(|| guess::separator(first, self.columns.len()));
         let (columns, how) = match self.columns.as_slice() {
+            [] if self.has_header == Some(false) => {
+                let reason = "header=no leaves its columns without names; say what they are: columns=...";
+                return Err(refuse(reason.to_owned()));
+            }
             [] => guess::columns(&lines, separator).map_err(refuse)?,
             said => (said.to_vec(), "as said"),
         };
@@ -109,9 +116,12 @@ impl TableSpec {
             let is_number = |role: Role| matches!(role, Role::Time(_) | Role::Offset(_) | Role::Length(_));
             let cells = Cells::new(first, separator).zip(&columns);
             let mut numbers = cells.filter(|(_, column)| is_number(column.role)).peekable();
-            numbers.peek().is_some() && numbers.all(|(cell, _)| !cell.iter().any(u8::is_ascii_digit))
+            let begins_so = |byte: &u8| byte.is_ascii_digit() || b"+-.".contains(byte);
+            numbers.peek().is_some() && numbers.all(|(cell, _)| !cell.first().is_some_and(begins_so))
         };
-        let header = self.has_header.unwrap_or_else(is_header).then(|| first.to_vec());
+        // Columns that are not said were named by it.
+        let has_header = self.columns.is_empty() || self.has_header.unwrap_or_else(is_header);
+        let header = has_header.then(|| first.to_vec());
         Ok(TextTable::new(columns, separator, header, self.words.clone(), how))
     }
 }

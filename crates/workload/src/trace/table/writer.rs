@@ -2,6 +2,7 @@
 
 use crate::trace::writer::{Volume, Writer};
 use crate::{Op, Request, Span};
+use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes `time_ps,op,offset_bytes,length_bytes,volume,fua`, and `response_ps` if response times are known.
@@ -35,7 +36,11 @@ impl Writer for TableWriter {
 
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
         let Request { at, op, offset, bytes, .. } = request;
-        write!(out, "{},{op},{offset},{bytes},\"{}\",{}", at.ps(), volume.name, u8::from(request.fua))?;
+        let name = match volume.name.contains('"') {
+            true => Cow::Owned(volume.name.replace('"', "\"\"")),
+            false => Cow::Borrowed(volume.name),
+        };
+        write!(out, "{},{op},{offset},{bytes},\"{name}\",{}", at.ps(), u8::from(request.fua))?;
         match self.response {
             Some(response) => writeln!(out, ",{}", response.ps()),
             None => writeln!(out),
