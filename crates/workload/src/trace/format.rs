@@ -1,6 +1,5 @@
 //! The trace formats by name: which there are, and which can be written.
 
-use super::{alibaba, blkparse, fio_iolog, fiu, mqsim, msr, spc, systor, table, tectonic, tencent, vscsi};
 use std::fmt;
 use std::path::Path;
 
@@ -96,7 +95,7 @@ impl Format {
     }
 
     /// True if it is text, line by line.
-    pub const fn is_text(self) -> bool {
+    pub(crate) const fn is_text(self) -> bool {
         !matches!(self, Format::Nvt | Format::Parquet | Format::Vscsi)
     }
 
@@ -105,26 +104,6 @@ impl Format {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
         Format::from_name(name.rsplit_once('.')?.1)
-    }
-
-    /// Its time resolution in picoseconds.
-    pub const fn resolution_ps(self) -> u64 {
-        match self {
-            Format::Msr => msr::Msr::TICK_PS,
-            Format::Spc => spc::Spc::TICK_PS,
-            Format::Blkparse => blkparse::Blkparse::TICK_PS,
-            Format::FioIolog => fio_iolog::FioIolog::TICK_PS,
-            Format::Mqsim => mqsim::Mqsim::TICK_PS,
-            Format::Alibaba => alibaba::Alibaba::TICK_PS,
-            Format::Tencent => tencent::Tencent::TICK_PS,
-            Format::Systor => systor::Systor::TICK_PS,
-            Format::Fiu => fiu::Fiu::TICK_PS,
-            Format::Vscsi => vscsi::TICK_PS,
-            Format::CacheLib => tectonic::CacheLib::TICK_PS,
-            Format::Baleen => tectonic::Baleen::TICK_PS,
-            Format::Table => table::WRITTEN_TICK_PS,
-            Format::Nvt | Format::Parquet => 1,
-        }
     }
 }
 

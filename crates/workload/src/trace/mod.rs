@@ -91,6 +91,28 @@ impl Default for ReadOptions {
     }
 }
 
+impl Format {
+    /// Its time resolution in picoseconds.
+    pub const fn resolution_ps(self) -> u64 {
+        match self {
+            Format::Msr => msr::Msr::TICK_PS,
+            Format::Spc => spc::Spc::TICK_PS,
+            Format::Blkparse => blkparse::Blkparse::TICK_PS,
+            Format::FioIolog => fio_iolog::FioIolog::TICK_PS,
+            Format::Mqsim => mqsim::Mqsim::TICK_PS,
+            Format::Alibaba => alibaba::Alibaba::TICK_PS,
+            Format::Tencent => tencent::Tencent::TICK_PS,
+            Format::Systor => systor::Systor::TICK_PS,
+            Format::Fiu => fiu::Fiu::TICK_PS,
+            Format::Vscsi => vscsi::TICK_PS,
+            Format::CacheLib => tectonic::CacheLib::TICK_PS,
+            Format::Baleen => tectonic::Baleen::TICK_PS,
+            Format::Table => table::WRITTEN_TICK_PS,
+            Format::Nvt | Format::Parquet => 1,
+        }
+    }
+}
+
 /// Reads a trace: a file, a folder with Parquet files, a built-in one (`builtin:raw`), a program that keeps objects
 /// (`heap:durable-sps`), or a table of this process ([`tables`]).
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
