@@ -25,6 +25,7 @@ impl<S: Store> PageMap<S> {
         numbers.dedup();
         self.checkpoint.number = numbers.last().copied().unwrap_or(0);
         let mut newest: Vec<Option<Found>> = vec![None; self.checkpoint.pieces.count as usize];
+        let mut trimmed_since = Vec::new();
         while let Some(turn) = numbers.pop() {
             let blocks: Vec<BlockId> = (0..firsts.len() as u32)
                 .map(BlockId)
@@ -32,13 +33,19 @@ impl<S: Store> PageMap<S> {
                 .collect();
             let found = self.read_turn(now, &blocks, turn)?;
             let complete = found.iter().all(Option::is_some);
-            for (piece, found) in newest.iter_mut().zip(found) {
+            for ((number, piece), found) in (0..).zip(&mut newest).zip(found) {
+                if let (true, Some((_, newer)), Some((_, older))) = (complete, &*piece, &found) {
+                    let entries = self.checkpoint.pieces.units(number).zip(newer.iter().zip(older));
+                    let trimmed =
+                        entries.filter(|(_, (now, before))| **now == NOTHING && **before != NOTHING);
+                    trimmed_since.extend(trimmed.map(|(lpa, (_, &before))| (lpa, Ppa(before))));
+                }
                 *piece = piece.take().or(found);
             }
             if complete {
                 self.adopt_blocks(blocks);
-                let checkpoint =
-                    Checkpoint::new(self.checkpoint.pieces, newest.into_iter().flatten().collect());
+                let found = newest.into_iter().flatten().collect();
+                let checkpoint = Checkpoint::new(self.checkpoint.pieces, found, trimmed_since);
                 self.sequence = self.sequence.max(checkpoint.sequence());
                 return Ok(Some(checkpoint));
             }
