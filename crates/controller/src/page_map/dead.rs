@@ -7,18 +7,30 @@
 //!    whose trimmed version is erased, older ones are found then, whose payload is gone: so that none of them comes back, a
 //!    version that was replaced is marked as padding when its payload is forgotten.
 //! 3. A version that a recovery finds dead is not needed: what it lost against is on flash, or in the protected buffer.
-//! 4. Only the payload of host data and of padding is forgotten, never that of the map or of the journal of trims, and no spare
+//! 4. A piece of an unfinished turn of checkpoints may tell of a trim whose record the cut took. Recovery erases that piece, and
+//!    the turn before has the trimmed version still: the trim is pending again, and the version needed as by 2.
+//! 5. Only the payload of host data and of padding is forgotten, never that of the map or of the journal of trims, and no spare
 //!    area: a second recovery decides as the first did.
 
 use super::array::Queued;
+use super::pieces::Checkpoint;
 use super::spare::{Kind, Spare};
+use super::trim::{self, Record};
 use super::{NOTHING, PageMap};
+use crate::ControllerError;
 use nvlab_medium::flash::nand::Dead;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Extent, Ppa, Time};
 
 /// The versions that trims left, by the numbers of the trims, until their records are programmed.
 pub(super) type Trimmed = Vec<(u64, Vec<Dead>)>;
+
+/// Trims whose records a cut took, and the places of what they left.
+#[derive(Debug, Default)]
+pub(super) struct Unrecorded {
+    pub records: Vec<Record>,
+    pub places: Vec<Ppa>,
+}
 
 impl<S: Store> PageMap<S> {
     /// The trim with number `sequence` left these versions.
@@ -66,8 +78,51 @@ impl<S: Store> PageMap<S> {
         self.array.nand_mut().discard(place);
     }
 
-    /// Forgets the payload of every version that a recovery found dead.
-    pub(super) fn forget_dead(&mut self) {
+    /// The trims that only pieces of an unfinished turn tell of, by their numbers. What they left is needed until they are
+    /// recorded.
+    pub(super) fn unrecorded_trims(&mut self, checkpoint: Option<&Checkpoint>) -> Unrecorded {
+        let mut found = Unrecorded::default();
+        // A protected buffer kept the records.
+        let Some(checkpoint) = checkpoint.filter(|_| !self.buffer.is_protected()) else { return found };
+        let mut trims: Vec<(u64, u32, Ppa)> = (checkpoint.trimmed_since.iter())
+            .filter(|&&(lpa, unit)| {
+                self.l2p[lpa as usize] == NOTHING && (unit.0 as u64) < self.geometry.units()
+            })
+            // Its number is not known. It was the last before the moment of the piece, or earlier.
+            .map(|&(lpa, unit)| (checkpoint.moment_of(lpa).sequence.saturating_sub(1), lpa, unit))
+            .collect();
+        trims.sort_unstable();
+        for (sequence, lpa, unit) in trims {
+            match found.records.last_mut() {
+                Some(last) if last.sequence == sequence && last.extent.end() == lpa as u64 => {
+                    last.extent.count += 1;
+                }
+                _ => found.records.push(Record { extent: Extent::one(lpa), sequence }),
+            }
+            let place = self.array.place(unit);
+            let spare = self.array.nand().spare(place).ok().and_then(|spare| Spare::of_damaged(&spare));
+            if spare.is_some_and(|spare| spare.kind == Kind::Data && spare.lpa == lpa) {
+                self.note_trimmed(sequence, vec![self.array.dead(unit)]);
+                found.places.push(place);
+            }
+        }
+        found.places.sort_unstable();
+        found
+    }
+
+    /// Makes trims that were found pending.
+    pub(super) fn hold_trims(&mut self, at: Time, records: Vec<Record>) -> Result<(), ControllerError> {
+        for record in records {
+            if self.journal.pending.len() + 1 >= trim::trims_pending_max(&self.geometry) {
+                self.record_all_trims(at)?;
+            }
+            self.journal.pending.push(record);
+        }
+        Ok(())
+    }
+
+    /// Forgets the payload of every version that a recovery found dead, except at these places.
+    pub(super) fn forget_dead(&mut self, needed: &[Ppa]) {
         for block in self.array.every_member() {
             for place in self.written_units(block) {
                 let nand = self.array.nand();
@@ -79,7 +134,7 @@ impl<S: Store> PageMap<S> {
                         .is_some_and(|spare| matches!(spare.kind, Kind::Data | Kind::Padding)),
                     Err(error) => matches!(error, MediumError::Uncorrectable(_)),
                 };
-                if needless {
+                if needless && needed.binary_search(&place).is_err() {
                     self.forget(place);
                 }
             }

@@ -103,7 +103,7 @@ impl<S: Store> PageMap<S> {
             self.place_page(page, place);
         }
         self.adopt_log();
-        Ok(Checkpoint::new(Pieces::undivided(self.config.logical_units), vec![moment]))
+        Ok(Checkpoint::new(Pieces::undivided(self.config.logical_units), vec![moment], Vec::new()))
     }
 
     /// The blocks with translation pages of the directory are those of the log.

@@ -8,7 +8,7 @@
 //! u32, then that many block numbers u32, padded to the most there can be; then a u32 per logical unit (0xffffffff:
 //! nothing).
 
-use nvlab_units::{BlockId, Geometry};
+use nvlab_units::{BlockId, Geometry, Ppa};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -144,14 +144,16 @@ pub(super) struct Checkpoint {
     pieces: Pieces,
     moments: Vec<Moment>,
     oldest: usize,
+    /// Units that a piece of an unfinished turn says are trimmed, and where the last complete turn has them.
+    pub trimmed_since: Vec<(u32, Ppa)>,
 }
 
 impl Checkpoint {
     /// Those of all pieces, in order.
-    pub fn new(pieces: Pieces, moments: Vec<Moment>) -> Checkpoint {
+    pub fn new(pieces: Pieces, moments: Vec<Moment>, trimmed_since: Vec<(u32, Ppa)>) -> Checkpoint {
         assert_eq!(moments.len(), pieces.count as usize, "pieces are missing");
         let oldest = (0..moments.len()).min_by_key(|&i| moments[i].stamp).expect("a map has a piece");
-        Checkpoint { pieces, moments, oldest }
+        Checkpoint { pieces, moments, oldest, trimmed_since }
     }
     /// When the entry of a unit was what the map says.
     pub fn moment_of(&self, lpa: u32) -> &Moment {

@@ -30,10 +30,10 @@ impl<S: Store> PageMap<S> {
                 .map(BlockId)
                 .filter(|block| number(&firsts[block.0 as usize]) == Some(turn))
                 .collect();
-            if self.read_turn(now, &blocks, turn, &mut moments)? {
+            if let Some(trimmed_since) = self.read_turn(now, &blocks, turn, &mut moments)? {
                 self.adopt_blocks(blocks);
                 let moments = moments.into_iter().flatten().collect();
-                let checkpoint = Checkpoint::new(self.checkpoint.pieces, moments);
+                let checkpoint = Checkpoint::new(self.checkpoint.pieces, moments, trimmed_since);
                 self.sequence = self.sequence.max(checkpoint.sequence());
                 return Ok(Some(checkpoint));
             }
@@ -54,19 +54,20 @@ impl<S: Store> PageMap<S> {
         self.checkpoint.blocks = blocks;
     }
 
-    /// Reads the pieces of a turn, those that no later turn has into the map. Returns true if all are whole.
+    /// Reads the pieces of a turn, those that no later turn has into the map. If all are whole, returns the units that a later turn
+    /// has trimmed, and where this one has them.
     fn read_turn(
         &mut self,
         now: &mut Time,
         blocks: &[BlockId],
         turn: u64,
         moments: &mut [Option<Moment>],
-    ) -> Result<bool, String> {
+    ) -> Result<Option<Vec<(u32, Ppa)>>, String> {
         let places = self.find_turn(now, blocks, turn)?;
         let (pieces, unit_bytes) = (self.checkpoint.pieces, self.geometry.unit_bytes as usize);
         let per_piece = (pieces.pages * self.geometry.units_per_page) as usize;
         let mut bytes = vec![0; per_piece * unit_bytes];
-        let mut all = true;
+        let (mut all, mut trimmed_since) = (true, Vec::new());
         for ((piece, places), moment) in (0..pieces.count).zip(places.chunks(per_piece)).zip(moments) {
             let whole = bytes.chunks_mut(unit_bytes).zip(places).all(|(data, &place)| {
                 place != NOTHING && spare::peek(self.array.nand(), Ppa(place), data).is_ok()
@@ -76,13 +77,18 @@ impl<S: Store> PageMap<S> {
                 all = false;
                 continue;
             };
+            let units = pieces.units(piece);
+            let entries = &mut self.l2p[units.start as usize..units.end as usize];
             if moment.is_none() {
-                let units = pieces.units(piece);
-                self.l2p[units.start as usize..units.end as usize].copy_from_slice(&map);
+                entries.copy_from_slice(&map);
                 *moment = Some(of_piece);
+            } else {
+                let both = units.zip(entries.iter().zip(&map));
+                let trimmed = both.filter(|(_, (now, before))| **now == NOTHING && **before != NOTHING);
+                trimmed_since.extend(trimmed.map(|(lpa, (_, &before))| (lpa, Ppa(before))));
             }
         }
-        Ok(all)
+        Ok(all.then_some(trimmed_since))
     }
 
     /// Where each unit of a turn is, `NOTHING` if it is not there.

@@ -21,6 +21,7 @@ use super::buffer::Held;
 use super::cache::SlcCache;
 use super::clean::MoveCause;
 use super::config::PageMapConfig;
+use super::dead::Unrecorded;
 use super::live::Live;
 use super::pieces::Checkpoint;
 use super::spare::{self, Kind, Spare};
@@ -138,8 +139,10 @@ impl<S: Store> PageMap<S> {
         let newest = map.newest_of_held(&media.held, &trims, &scanned);
         drop((scanned, trims));
         map.note_found()?;
-        let rebuilt = map.rebuild_tables(now, &firsts);
-        let filled = rebuilt.and_then(|()| map.fill_log(now));
+        let Unrecorded { records, places } = map.unrecorded_trims(checkpoint.as_ref());
+        let rebuilt = map.rebuild_tables(now, &firsts, &places);
+        let held = rebuilt.and_then(|()| map.hold_trims(now, records));
+        let filled = held.and_then(|()| map.fill_log(now));
         let restored = filled.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest));
         restored.map_err(|error| error.to_string())?;
         let nand_reads = map.array.nand().stats().reads - before;
@@ -325,8 +328,9 @@ impl<S: Store> PageMap<S> {
         newest
     }
 
-    /// Rebuilds live counts, block states, the cleaning policy's order and the free blocks from the map.
-    fn rebuild_tables(&mut self, at: Time, firsts: &[First]) -> Result<(), ControllerError> {
+    /// Rebuilds live counts, block states, the cleaning policy's order and the free blocks from the map. `needed`: places of
+    /// dead versions that are needed.
+    fn rebuild_tables(&mut self, at: Time, firsts: &[First], needed: &[Ppa]) -> Result<(), ControllerError> {
         self.p2l.fill(NOTHING);
         for lpa in 0..self.l2p.len() {
             let unit = self.l2p[lpa];
@@ -336,7 +340,7 @@ impl<S: Store> PageMap<S> {
                 self.table.gain(self.block_of(unit));
             }
         }
-        self.forget_dead();
+        self.forget_dead(needed);
         let (mut in_use, mut leaving) = (Vec::new(), Vec::new());
         for block in (0..self.geometry.blocks()).map(BlockId) {
             match self.table.state(block) {

@@ -223,6 +223,54 @@ fn nor_with_a_cache_or_a_map_on_demand() {
     explore(&setups);
 }
 
+/// A piece of an unfinished turn may tell of a trim of which nothing else on flash does, and the recovery that finds it erases
+/// it: the trimmed version comes back with the next cut as it was, or never if a flush comes before.
+#[test]
+fn nor_with_pieces_of_turns_that_a_cut_ended() {
+    const TRIMMED: u32 = 500;
+    let unprotected = |setup: &Setup| setup.buffer == Some(false) && setup.units_per_page == 4;
+    let mut came_back = 0;
+    for setup in setups().into_iter().filter(|setup| setup.checkpoint.is_some() && unprotected(setup)) {
+        // Of four pieces.
+        let setup = Setup { checkpoint: Some(700), dies: 3, ..setup };
+        let context = || format!("{setup:?}");
+        let (mut pair, mut now) = (Pair::new(&setup), Time::ZERO);
+        let mut model = Model::new(pair.whole.capacity_units());
+        let write = |pair: &mut Pair, model: &mut Model, now: &mut Time, request: u32| {
+            let extent = Extent { start: request * 4 % 960, count: 4 };
+            *now = pair.perform(model, *now, Ask::Write(extent), &context).unwrap();
+            pair.settle(*now);
+        };
+        // From before the trimmed unit on, so that the first turn has it.
+        (120..360).for_each(|request| write(&mut pair, &mut model, &mut now, request));
+        // All of a turn, before anything has to be erased.
+        for round in 0..20 {
+            (0..5).for_each(|request| write(&mut pair, &mut model, &mut now, request));
+            let (mut pair, mut model, mut now) = (pair.clone(), model.clone(), now);
+            now = pair.perform(&mut model, now, Ask::Trim(Extent::one(TRIMMED)), &context).unwrap();
+            for request in 0..40 {
+                write(&mut pair, &mut model, &mut now, request % 5);
+                if (request + round) % 4 != 0 {
+                    continue;
+                }
+                let cut = now + Span::from_ms(10);
+                let (mut found, time) = pair.clone().cut(&setup, cut, &context);
+                let (again, _) = found.clone().cut(&setup, cut + time * 2, &context);
+                if !found.whole.is_mapped(TRIMMED) && again.whole.is_mapped(TRIMMED) {
+                    came_back += 1;
+                }
+                if !found.whole.is_mapped(TRIMMED) {
+                    let flushed =
+                        found.perform(&mut model.clone(), cut + time, Ask::Flush, &context).unwrap();
+                    let (again, _) = found.cut(&setup, flushed, &context);
+                    assert!(!again.whole.is_mapped(TRIMMED), "{setup:?}: a trim that was flushed is gone");
+                }
+            }
+        }
+    }
+    assert!(came_back > 0, "no piece told of the trim");
+}
+
 #[test]
 fn nor_where_programs_and_erases_fail() {
     let faults =
