@@ -381,7 +381,10 @@ impl Slots {
         while start > 0 && !(start as u64 * unit_bytes).is_multiple_of(PAGE) && self.room.is_cold(start - 1) {
             start -= 1;
         }
-        while !(end as u64 * unit_bytes).is_multiple_of(PAGE) && self.room.is_cold(end) {
+        while end < self.layout.slots
+            && !(end as u64 * unit_bytes).is_multiple_of(PAGE)
+            && self.room.is_cold(end)
+        {
             end += 1;
         }
         let (start, end) = (start as u64 * unit_bytes, end as u64 * unit_bytes);

@@ -1,6 +1,7 @@
 //! What a file holds that somebody changed; and kills between two stores.
 
 use super::*;
+use crate::mapped_store::MappedStore;
 use nvlab_medium::Store;
 use nvlab_units::Rng;
 use std::cell::{Cell, RefCell};

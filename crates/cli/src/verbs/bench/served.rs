@@ -34,7 +34,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
         output.note(format_args!("{name}: served over NBD, answered at once"));
         match bench::bench(&name, &design, size) {
             Ok(served) => rows.push(row(&name, &served)),
-            Err(error) => output.warn(&format!("{name}: {error}")),
+            Err(error) => output.warn(format!("{name}: {error}")),
         }
     }
     let columns = vec![
