@@ -28,7 +28,7 @@
 //! | [`window`] | a design as memory: in this process, or in programs |
 //! | [`cuts`] | recording, replay, what must survive, smaller failures |
 //! | [`management`], [`http`] | control socket; live page and metrics |
-//! | [`bench`] | how fast a design is served on this machine |
+//! | [`mod@bench`] | how fast a design is served on this machine |
 //! | [`stack`] | what the software above an instant device costs on this machine |
 //! | `net` | listeners, and which connections are served when too many come |
 //! | `clock` | the wall clock as the device's time |
