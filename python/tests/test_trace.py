@@ -130,5 +130,5 @@ def test_a_text_table_by_its_columns(tmp_path: Path) -> None:
     assert trace.info().read_bytes == 4096 and trace.head()["op"] == ["read", "write"]
     assert "columns=time_ms,op,offset_sectors,length_sectors (as said)" in trace.about
     assert trace.text.endswith(" qd=2") and "header=yes" in trace.text
-    with pytest.raises(nv.InputError, match="my.csv:2: column 2 .op. '0' is wrong"):
+    with pytest.raises(nv.TraceError, match="my.csv:2: column 2 .op. '0' is wrong"):
         nv.trace(file, columns="time_ms,op,offset_sectors,length_sectors").info()
