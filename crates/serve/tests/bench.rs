@@ -21,8 +21,8 @@ fn lines_are_served_fast() {
                 "{name}: {served:?}"
             );
         }
-        // It was 12 to 43 requests of 64 KiB a second, 2 s for a cut, and 3 GB: far beyond what a busy machine adds.
-        assert!(served.large_writes.served > 200.0, "{name}: {served:?}");
+        // It was 12 to 43 requests of 64 KiB a second, 2 s for a cut, and 3 GB: more than what a busy machine adds.
+        assert!(served.large_writes.served > 60.0, "{name}: {served:?}");
         assert!(served.cut < Duration::from_millis(900), "{name}: {served:?}");
         assert!(served.memory_bytes < 600 << 20, "{name}: {served:?}");
     }
