@@ -7,6 +7,7 @@ use crate::progress::{Bar, Progress};
 use nvlab_lab::engine::{Done, Engine, EngineError, Event, TaskError};
 use nvlab_lab::plan::{Named, Settings, Source, Task};
 use nvlab_lab::prepared::Shelf;
+use nvlab_lab::report::metric;
 use nvlab_workload::WorkloadError;
 use std::collections::HashMap;
 use std::path::Path;
@@ -92,6 +93,11 @@ pub fn tasks(
         Ok(tasks)
     };
     Ok(designs.iter().map(&mut of).collect())
+}
+
+/// Refuses names that are no metrics.
+pub fn check_metrics(names: &[String]) -> Result<(), Failure> {
+    names.iter().try_for_each(|name| metric::find(name).map(drop).map_err(Failure::Input))
 }
 
 /// Warns of values of a design that are hardly meant.

@@ -154,6 +154,12 @@ pub(crate) fn peek<S: Store>(nand: &Nand<S>, unit: Ppa, data: &mut [u8]) -> Resu
     found.ok_or(MediumError::Uncorrectable(unit))
 }
 
+/// True if units that are read are compared with their checksums: all of them, or those that an earlier program left.
+#[inline]
+pub(crate) fn is_to_verify<S: Store>(nand: &Nand<S>, all: bool, first: Ppa, count: u32) -> bool {
+    S::KEEPS && (all || nand.is_unverified(first, count))
+}
+
 /// Checks that a unit that was read holds what the host wrote to `lpa`. `data`: what was read; empty: viewed in place.
 ///
 /// Errors: as [`Nand::reject`].
@@ -167,10 +173,10 @@ pub(crate) fn verify<S: Store>(
     let found = Spare::decode(&spare, if data.is_empty() { nand.view(unit, 1)? } else { data });
     let holds =
         |spare: Spare| matches!(spare.kind, Kind::Data | Kind::Merged) && spare.lpa == lpa && !spare.damaged;
-    match found.is_some_and(holds) {
-        true => nand.set_verified(unit),
-        false => return Err(nand.reject(unit)),
+    if !found.is_some_and(holds) {
+        return Err(nand.reject(unit));
     }
+    nand.set_verified(unit);
     Ok(())
 }
 

@@ -9,13 +9,11 @@ use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::{Named, Task};
-use nvlab_lab::report::{Assertion, compare_parquet, compare_text, metric};
+use nvlab_lab::report::{Assertion, compare_parquet, compare_text};
 use nvlab_lab::result::RunResult;
 
 pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
-    for name in &args.metrics {
-        metric::find(name).map_err(Failure::Input)?;
-    }
+    runs::check_metrics(&args.metrics)?;
     let conditions = args.fail_if.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
     let conditions = conditions.map_err(Failure::Input)?;
     let designs = args.designs.iter().map(|text| Named::load(text, &args.simulation.set));

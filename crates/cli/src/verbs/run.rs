@@ -9,7 +9,7 @@ use crate::runs;
 use nvlab_lab::engine::{Done, TaskError};
 use nvlab_lab::plan::{Named, Task};
 use nvlab_lab::report::{
-    Assertion, AssertionDocument, Format, RunDocument, RunsDocument, compare_text, metric, run_text, timeline,
+    Assertion, AssertionDocument, Format, RunDocument, RunsDocument, compare_text, run_text, timeline,
 };
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{DriveError, RunError};
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     // Errors that can be found without running anything are reported first.
-    args.metrics.iter().try_for_each(|name| metric::find(name).map(drop)).map_err(Failure::Input)?;
+    runs::check_metrics(&args.metrics)?;
     let asserts = args.asserts.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
     let asserts = asserts.map_err(Failure::Input)?;
     let named = Named::load(&args.design, &args.simulation.set)?;

@@ -306,7 +306,7 @@ impl<S: Store> BlockMap<S> {
         let unreadable = |source| ControllerError::Unreadable { lpa, source };
         let nand = &mut self.areas[area].nand;
         let served = nand.read(at, Ppa(page), 1, into).map_err(unreadable)?;
-        if S::KEEPS && (self.config.verify_reads || nand.is_unverified(Ppa(page), 1)) {
+        if spare::is_to_verify(nand, self.config.verify_reads, Ppa(page), 1) {
             spare::verify(nand, Ppa(page), lpa, into).map_err(unreadable)?;
         }
         Ok(served.end)

@@ -349,7 +349,7 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
                 Some(page) => {
                     let unreadable = |source| ControllerError::Unreadable { lpa, source };
                     let served = self.nand.read(looked_up, Ppa(page), 1, into).map_err(unreadable)?;
-                    if S::KEEPS && (self.config.verify_reads || self.nand.is_unverified(Ppa(page), 1)) {
+                    if spare::is_to_verify(&self.nand, self.config.verify_reads, Ppa(page), 1) {
                         spare::verify(&mut self.nand, Ppa(page), lpa, into).map_err(unreadable)?;
                     }
                     end = end.max(served.end);

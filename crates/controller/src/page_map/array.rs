@@ -304,12 +304,6 @@ impl<S: Store> Array<S> {
         self.nand.units_together(self.place(first))
     }
 
-    /// See [`Nand::is_unverified`].
-    #[inline]
-    pub fn is_unverified(&self, first: Ppa, count: u32) -> bool {
-        self.nand.is_unverified(self.place(first), count)
-    }
-
     /// The version of a unit at an address of the map ([`Nand::dead`]).
     #[inline]
     pub fn dead(&self, unit: Ppa) -> Dead {

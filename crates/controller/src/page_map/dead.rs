@@ -35,7 +35,7 @@ pub(super) struct Unrecorded {
 impl<S: Store> PageMap<S> {
     /// The trim with number `sequence` left these versions.
     pub(super) fn note_trimmed(&mut self, sequence: u64, dead: Vec<Dead>) {
-        if self.checkpoint.is_on() && !dead.is_empty() {
+        if !dead.is_empty() {
             self.trimmed.push((sequence, dead));
         }
     }

@@ -1,6 +1,6 @@
 //! The map from its translation pages, at recovery: the newest whole directory, and the pages it names.
 
-use super::pieces::{Checkpoint, Found, Pieces};
+use super::pieces::{Checkpoint, Found, Pieces, entries_of};
 use super::recover::{First, damaged};
 use super::spare::{self, Kind};
 use super::{NOTHING, PageMap};
@@ -14,11 +14,6 @@ struct Parts {
     bytes: Vec<u8>,
     found: Vec<bool>,
     blocks: Vec<BlockId>,
-}
-
-/// The entries of a translation page, and what is behind them.
-fn entries_of(data: &[u8]) -> impl Iterator<Item = u32> {
-    data.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("4 bytes")))
 }
 
 impl<S: Store> PageMap<S> {

@@ -116,13 +116,15 @@ impl Pieces {
         if u32_at(0) != MAGIC || u32_at(4) != self.logical_units || open.end > header.len() {
             return None;
         }
-        let words = |bytes: &[u8]| -> Vec<u32> {
-            bytes.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().expect("4 bytes"))).collect()
-        };
-        let open = words(&header[open]).into_iter().map(BlockId).collect();
-        let map = words(rest.get(..4 * self.units(piece).len())?);
+        let open = entries_of(&header[open]).map(BlockId).collect();
+        let map = entries_of(rest.get(..4 * self.units(piece).len())?).collect();
         Some((Moment { stamp: u64_at(8), sequence: u64_at(16), open }, map))
     }
+}
+
+/// The entries of a part of the map in flash: a u32 each, little-endian.
+pub(super) fn entries_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("4 bytes")))
 }
 
 /// The moment a piece tells of.

@@ -90,13 +90,13 @@ impl<S: Store> PageMap<S> {
             }
         }
         match self.array.read(at, Ppa(unit), run, into) {
-            Ok(served)
-                if S::KEEPS && (self.config.verify_reads || self.array.is_unverified(Ppa(unit), run)) =>
-            {
-                self.verify_run(lpa, unit, run, into)?;
+            Ok(served) => {
+                let place = self.array.place(Ppa(unit));
+                if spare::is_to_verify(self.array.nand(), self.config.verify_reads, place, run) {
+                    self.verify_run(lpa, unit, run, into)?;
+                }
                 Ok((run, served.end))
             }
-            Ok(served) => Ok((run, served.end)),
             Err(MediumError::Erased(_)) => {
                 // Not yet programmed: its page is still being filled in the controller.
                 if copies {

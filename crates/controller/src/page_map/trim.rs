@@ -83,13 +83,15 @@ impl<S: Store> PageMap<S> {
     pub(super) fn trim_extent(&mut self, start: Time, extent: Extent) -> Result<(), ControllerError> {
         // First, because it may clean: units that die below must not be erased before the trim is recorded.
         self.prepare_journal(start)?;
+        // Without records it may come back as long as its block is not erased.
+        let is_recorded = S::KEEPS && self.checkpoint.is_on();
         let mut dead = Vec::new();
         for lpa in extent.units() {
             let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
             if unit != NOTHING {
                 self.note_change(lpa);
                 self.invalidate(unit);
-                if S::KEEPS {
+                if is_recorded {
                     dead.push(self.array.dead(Ppa(unit)));
                 }
             }

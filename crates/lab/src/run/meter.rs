@@ -76,7 +76,9 @@ struct Stretch {
     from: Time,
     to: Time,
     ops: [Kept; TRANSACTION + 1],
-    counted: Counters,
+    /// What the device had counted at its begin, and at its end.
+    before: Counters,
+    after: Counters,
 }
 
 impl Stretch {
@@ -95,7 +97,7 @@ impl Stretch {
             both.add(theirs);
             *mine = both.take();
         }
-        self.counted += next.counted;
+        self.after = next.after;
     }
 
     fn window(&self, origin: Time) -> Window {
@@ -105,6 +107,7 @@ impl Stretch {
             totals
         };
         let (read, write) = (unpacked(Op::Read), unpacked(Op::Write));
+        let counted = self.after.since(&self.before);
         let quantile = |op: &OpTotals, q| if op.count() == 0 { 0 } else { op.latency.quantile(q).ns() };
         Window {
             from_s: self.from.since(origin).seconds(),
@@ -116,11 +119,11 @@ impl Stretch {
             read_p99_ns: quantile(&read, 0.99),
             write_p50_ns: quantile(&write, 0.5),
             write_p99_ns: quantile(&write, 0.99),
-            write_amplification: match self.counted.host_units {
+            write_amplification: match counted.host_units {
                 0 => 0.0,
-                host => self.counted.programmed_units() as f64 / host as f64,
+                host => counted.programmed_units() as f64 / host as f64,
             },
-            erases: self.counted.erases,
+            erases: counted.erases,
         }
     }
 }
@@ -278,7 +281,8 @@ impl Meter {
             from: self.current_from,
             to: now,
             ops,
-            counted: counters.since(&self.before),
+            before: self.before,
+            after: counters,
         });
         self.before = counters;
         self.current_from = now;

@@ -18,7 +18,6 @@
 //! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
 //! with the same result ([`Settling`]).
 
-use super::device::Insides;
 use super::drive::{ASK_EVERY, DeviceUnderTest, DriveError, Limit, Progress, Watch, drive};
 use super::summary::by_cause;
 use super::writes::{DEPTH, Pace, Writes, keeps_pace, sole};
@@ -211,7 +210,6 @@ fn window(
     steps: &mut Steps<'_>,
 ) -> Result<Option<f64>, DriveError> {
     let before = device.counters();
-    let Insides { causes: causes_before, absorbed_units: absorbed_before, .. } = device.insides(Span::ZERO);
     let needed = (ERASES_BEFORE * device.blocks() as u64).max(1) as f64;
     let erases = before.erases - settling.erases_before.unwrap_or(before.erases);
     let text = settling.tell((erases as f64 / needed).min(1.0));
@@ -226,10 +224,8 @@ fn window(
     }
     settling.rounds += 1;
     settling.report.host_bytes += progress.written_bytes;
-    let Insides { causes, absorbed_units, .. } = device.insides(Span::ZERO);
-    let parts = by_cause(&causes.since(&causes_before), absorbed_units - absorbed_before);
-    settling.report.last_window = Some(parts);
     let counted = device.counters().since(&before);
+    settling.report.last_window = Some(by_cause(&counted.causes, counted.host_units - counted.causes.host));
     Ok(Some(counted.programmed_units() as f64 / counted.host_units.max(1) as f64))
 }
 
@@ -319,7 +315,7 @@ pub(super) fn settle(
 
 /// Units that a new device has moved since it was built, to clean or to fold.
 fn moved(device: &dyn DeviceUnderTest) -> u64 {
-    let causes = device.insides(Span::from_ms(1)).causes;
+    let causes = device.counters().causes;
     causes.clean + causes.merge + causes.fold + causes.transfer + causes.wear
 }
 

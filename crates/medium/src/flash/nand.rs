@@ -276,8 +276,8 @@ impl<S: Store> Nand<S> {
         let served = self.cells.read(at, block, sense, count);
         let served = served.map_err(|_| MediumError::Uncorrectable(first))?;
         if S::KEEPS && !into.is_empty() {
-            let bytes = self.geometry().unit_bytes as u64;
-            self.store.read(first.0 as u64 * bytes, &mut into[..(count as u64 * bytes) as usize]);
+            let bytes = count as usize * self.geometry().unit_bytes as usize;
+            self.store.read(self.offset_of(first), &mut into[..bytes]);
         }
         Ok(served)
     }
@@ -306,7 +306,7 @@ impl<S: Store> Nand<S> {
     /// or a scan's own count): payload and spare area.
     pub fn peek(&self, unit: Ppa, data: &mut [u8], spare: &mut [u8; SPARE_BYTES]) -> Result<(), MediumError> {
         self.readable(unit)?;
-        self.store.read(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
+        self.store.read(self.offset_of(unit), data);
         self.store.read(self.spare_offset(unit), spare);
         Ok(())
     }
@@ -333,6 +333,12 @@ impl<S: Store> Nand<S> {
         let mut spare = [0; SPARE_BYTES];
         self.store.read(self.spare_offset(unit), &mut spare);
         Ok(spare)
+    }
+
+    /// Where in the store the payload of a unit is.
+    #[inline]
+    fn offset_of(&self, unit: Ppa) -> u64 {
+        unit.0 as u64 * self.geometry().unit_bytes as u64
     }
 
     fn spare_offset(&self, unit: Ppa) -> u64 {

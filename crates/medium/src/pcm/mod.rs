@@ -10,8 +10,8 @@
 //! 3. Wear counts accepted writes. A power cut does not undo it: the count may be too high by the writes that
 //!    the cut dropped, never too low.
 //!
-//! Store layout: the bytes, in the order of the cells or in that of the caller ([`Placed`]), then from the next multiple of 8 on the write count of each line (u32, little-endian),
-//! so that a later process can reopen the memory ([`Pcm::reopen`]).
+//! Store layout: the bytes, in the order of the cells or in that of the caller ([`Placed`]), then from the next multiple of 8 on
+//! the write count of each line (u32, little-endian), so that a later process can reopen the memory ([`Pcm::reopen`]).
 
 mod config;
 mod select;

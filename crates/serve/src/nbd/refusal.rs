@@ -45,8 +45,8 @@ impl Refusal {
         }
     }
 
-    /// True if it need not be logged: a lost device, or the end of its time, was reported once, a client may probe whether zeroing is fast, and a stop
-    /// was requested.
+    /// True if it need not be logged: a lost device, or the end of its time, was reported once, a client may probe whether
+    /// zeroing is fast, and a stop was requested.
     pub fn is_expected(&self) -> bool {
         let reported = |fault: &DriveError| {
             matches!(fault, DriveError::Lost(_) | DriveError::TimeIsOver | DriveError::NotFast)

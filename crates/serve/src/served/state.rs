@@ -183,19 +183,15 @@ impl Backing for DeviceState {
     }
     fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
         let layout = SlotLayout::new(geometry);
+        let mapping = self.mapping(name, layout.bytes())?;
         let Some(kept) = &self.kept else {
-            let mapping = anonymous(name, layout.bytes())?;
             return Ok(MappedStore::slotted(mapping, Slots::fresh(layout, None)));
         };
-        let (mapping, file) = kept.folder.medium(name, layout.bytes(), !self.is_used())?;
-        let failed = || ServeError::io(format!("cannot use {}", kept.folder.path().join(name).display()));
-        let another = file.try_clone().map_err(failed())?;
-        kept.media.borrow_mut().push(Medium { name: name.to_string(), bytes: layout.bytes(), file });
-        let slots = match self.is_used() {
-            true => Slots::found(layout, &mapping, another, name).map_err(failed())?,
-            false => Slots::fresh(layout, Some((another, name))),
-        };
-        Ok(MappedStore::slotted(mapping, slots))
+        let media = kept.media.borrow();
+        let file = media.last().expect("the medium that was just mapped").file.try_clone();
+        let slots = file.and_then(|file| Slots::of_file(layout, &mapping, (file, name), self.is_used()));
+        let failed = format!("cannot use {}", kept.folder.path().join(name).display());
+        Ok(MappedStore::slotted(mapping, slots.map_err(ServeError::io(failed))?))
     }
     fn is_used(&self) -> bool {
         self.start != Start::Fresh

@@ -132,9 +132,22 @@ impl Slots {
         }
     }
 
+    /// Over a file, with what an earlier program left in it if it `is_used`.
+    pub fn of_file(
+        layout: SlotLayout,
+        mapping: &Mapping,
+        (file, name): (File, &'static str),
+        is_used: bool,
+    ) -> io::Result<Slots> {
+        match is_used {
+            true => Slots::found(layout, mapping, file, name),
+            false => Ok(Slots::fresh(layout, Some((file, name)))),
+        }
+    }
+
     /// Over a file that an earlier program left. Words that cannot be are cleared, as are all those of a slot that several
     /// name: what they held is unreadable.
-    pub fn found(layout: SlotLayout, mapping: &Mapping, file: File, name: &'static str) -> io::Result<Slots> {
+    fn found(layout: SlotLayout, mapping: &Mapping, file: File, name: &'static str) -> io::Result<Slots> {
         let mut slots = Slots { found: true, ..Slots::fresh(layout, None) };
         let mut postponed = Box::<Postponed>::default();
         let mut written = Vec::new();

@@ -46,10 +46,7 @@ fn geometry() -> Geometry {
 fn open(file: &File, layout: SlotLayout, fresh: bool) -> MappedStore {
     let mapping = Mapping::shared(file, layout.bytes()).unwrap();
     let another = file.try_clone().unwrap();
-    let slots = match fresh {
-        true => Slots::fresh(layout, Some((another, "nand"))),
-        false => Slots::found(layout, &mapping, another, "nand").unwrap(),
-    };
+    let slots = Slots::of_file(layout, &mapping, (another, "nand"), !fresh).unwrap();
     MappedStore::slotted(mapping, slots)
 }
 

@@ -209,7 +209,22 @@ impl<'a, const SEPARATOR: u8> Fields<'a, SEPARATOR> {
         }
     }
 
-    /// The same, and as a [`word`]; 0 if it is longer than one.
+    /// The next field, which must exist and may be empty.
+    #[inline(always)]
+    pub fn cell(&mut self, column: &'static str) -> Result<&'a [u8], BadLine> {
+        self.next().ok_or_else(|| missing(column))
+    }
+
+    /// The next field, a whole number, as it is written: part of a name.
+    pub fn digits(&mut self, column: &'static str) -> Result<&'a [u8], BadLine> {
+        let text = self.text(column)?;
+        match text.iter().all(u8::is_ascii_digit) {
+            true => Ok(text),
+            false => Err(Bad::bytes(column, text, "a whole number")),
+        }
+    }
+
+    /// The next field, and as a [`word`]; 0 if it is longer than one.
     #[inline(always)]
     pub fn word(&mut self, column: &'static str) -> Result<(u64, &'a [u8]), BadLine> {
         let (word, (from, to)) = self.placed_word(column)?;

@@ -41,8 +41,7 @@ impl LineFormat for Fiu {
             b"W" | b"w" => Op::Write,
             other => return Err(Bad::bytes("op", other, "R or W")),
         };
-        let (major, minor) =
-            (number(fields.text("major")?, "major")?, number(fields.text("minor")?, "minor")?);
+        let (major, minor) = (fields.digits("major")?, fields.digits("minor")?);
         let hash = fields.next();
         if let Some(hash) = hash.filter(|hash| !hash.iter().all(u8::is_ascii_alphanumeric)) {
             return Err(Bad::bytes("hash", hash, "the hash of the content, letters and digits"));
@@ -54,13 +53,6 @@ impl LineFormat for Fiu {
         [major, b":", minor].iter().for_each(|part| self.name.extend_from_slice(part));
         let volume = rows.volumes.named(&self.name)?;
         rows.push(ns, offset, bytes, op, volume)
-    }
-}
-
-fn number<'a>(text: &'a [u8], column: &'static str) -> Result<&'a [u8], BadLine> {
-    match text.iter().all(u8::is_ascii_digit) {
-        true => Ok(text),
-        false => Err(Bad::bytes(column, text, "a whole number")),
     }
 }
 

@@ -172,17 +172,8 @@ impl Rows {
         if (self.len() + read.len()) as u64 > ROWS_MAX {
             return false;
         }
-        for name in &read.volumes.names[codes.len()..] {
-            match self.volumes.named(name.as_bytes()) {
-                Ok(Some(code)) => codes.push(code),
-                _ => return false,
-            }
-        }
-        for name in &read.ended.names[ended.len()..] {
-            match self.ended.named(name.as_bytes()) {
-                Ok(Some(code)) => ended.push(code),
-                _ => return false,
-            }
+        if !self.volumes.number(&read.volumes, codes) || !self.ended.number(&read.ended, ended) {
+            return false;
         }
         for name in &read.volumes.others[*others..] {
             if self.volumes.named(name.as_bytes()).is_err() {
@@ -376,6 +367,17 @@ impl Volumes {
             self.last.1 = code;
         }
         Ok(volume_of(self.last.1))
+    }
+
+    /// Continues `codes`, the numbers that the volumes of a part have here; false if one cannot have a number.
+    fn number(&mut self, part: &Volumes, codes: &mut Vec<u16>) -> bool {
+        part.names[codes.len()..].iter().all(|name| match self.named(name.as_bytes()) {
+            Ok(Some(code)) => {
+                codes.push(code);
+                true
+            }
+            _ => false,
+        })
     }
 
     /// The number of the volume called `name`, if it has one already.

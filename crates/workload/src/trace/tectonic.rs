@@ -86,7 +86,7 @@ impl LineFormat for CacheLib {
         let bytes = fields.integer("io_size")?;
         let offset = fields.integer("io_offset")?;
         for column in ["user_name", "user_namespace"] {
-            fields.next().ok_or_else(|| Bad::new(column, "", "the line ends before it"))?;
+            fields.cell(column)?;
         }
         let op = match fields.text("op_name")? {
             name if name.starts_with(b"getChunkData") => Op::Read,
@@ -94,9 +94,9 @@ impl LineFormat for CacheLib {
             other => return Err(Bad::bytes("op_name", other, "getChunkData.KIND or putChunk.KIND")),
         };
         for column in ["op_count", "host_name"] {
-            fields.next().ok_or_else(|| Bad::new(column, "", "the line ends before it"))?;
+            fields.cell(column)?;
         }
-        let shard = fields.next().ok_or_else(|| Bad::new("rs_shard_id", "", "the line ends before it"))?;
+        let shard = fields.cell("rs_shard_id")?;
         fields.end(Self::COLUMNS)?;
         self.name.clear();
         [block, b",", shard].iter().for_each(|part| self.name.extend_from_slice(part));
@@ -135,10 +135,7 @@ impl LineFormat for Baleen {
             return Ok(());
         }
         let mut fields = Fields::<b' '>::new(line);
-        let block = fields.text("block_id")?;
-        if !block.iter().all(u8::is_ascii_digit) {
-            return Err(Bad::bytes("block_id", block, "a whole number"));
-        }
+        let block = fields.digits("block_id")?;
         let offset = fields.integer("io_offset")?;
         let bytes = fields.integer("io_size")?;
         let ns = decimal_seconds(fields.text("op_time")?, "op_time")?;

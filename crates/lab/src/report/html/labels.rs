@@ -31,8 +31,8 @@ fn names(results: &[RunResult]) -> Names {
     short_names(&results.iter().map(|run| run.design.name.as_str()).collect::<Vec<_>>())
 }
 
-/// Labels runs uniquely: with the design, of which what all share is left out, if need be with the seed, if need be with a number. Runs that differ only in
-/// the seed share a colour.
+/// Labels runs uniquely: with the design, of which what all share is left out, if need be with the seed, if need be with a number.
+/// Runs that differ only in the seed share a colour.
 pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
     let (mut taken, mut kinds) = (BTreeSet::new(), Vec::new());
     let is_repeated =

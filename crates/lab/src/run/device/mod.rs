@@ -78,15 +78,6 @@ impl Counters {
     }
 }
 
-impl AddAssign for Counters {
-    fn add_assign(&mut self, other: Counters) {
-        self.host_units += other.host_units;
-        self.causes += other.causes;
-        self.erases += other.erases;
-        self.busy += other.busy;
-    }
-}
-
 /// Time that flash was busy, added up over its dies or channels, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
@@ -176,21 +167,6 @@ impl Causes {
     pub fn total(&self) -> u64 {
         let moved = self.clean + self.merge + self.fold + self.transfer;
         self.host + moved + self.wear + self.retire + self.map + self.trim + self.padding
-    }
-}
-
-impl AddAssign for Causes {
-    fn add_assign(&mut self, other: Causes) {
-        self.host += other.host;
-        self.clean += other.clean;
-        self.merge += other.merge;
-        self.fold += other.fold;
-        self.transfer += other.transfer;
-        self.wear += other.wear;
-        self.retire += other.retire;
-        self.map += other.map;
-        self.trim += other.trim;
-        self.padding += other.padding;
     }
 }
 

@@ -130,6 +130,14 @@ impl Figure {
     }
 }
 
+/// What the device counted in windows that follow each other.
+fn counted(stretches: &[Stretch]) -> Counters {
+    match stretches {
+        [first, ..] => stretches[stretches.len() - 1].after.since(&first.before),
+        [] => Counters::default(),
+    }
+}
+
 /// Windows joined.
 struct Batch {
     from: Time,
@@ -140,12 +148,16 @@ struct Batch {
 
 impl Batch {
     fn of(stretches: &[Stretch]) -> Batch {
-        let (mut ops, mut counted) = (Totals::default(), Counters::default());
+        let mut ops = Totals::default();
         for stretch in stretches {
-            counted += stretch.counted;
             ops.iter_mut().zip(&stretch.ops).for_each(|(total, part)| total.add(part));
         }
-        Batch { from: stretches[0].from, to: stretches[stretches.len() - 1].to, ops, counted }
+        Batch {
+            from: stretches[0].from,
+            to: stretches[stretches.len() - 1].to,
+            ops,
+            counted: counted(stretches),
+        }
     }
 
     fn seconds(&self) -> f64 {
@@ -236,8 +248,7 @@ fn relative(terms: &[(f64, f64)], t: f64) -> Option<f64> {
 pub(super) fn precision(stretches: &[Stretch]) -> Vec<Precision> {
     let batches = Batches::of(stretches);
     let has = |kind: usize| stretches.iter().any(|stretch| stretch.ops[kind].latency.count() > 0);
-    let mut counted = Counters::default();
-    stretches.iter().for_each(|stretch| counted += stretch.counted);
+    let counted = counted(stretches);
     let meant = |figure: &Figure| match figure {
         // Without an erase nothing of it is by chance.
         Figure::Waf | Figure::Wear => counted.erases > 0,

@@ -87,12 +87,12 @@ impl<S: Store> Nand<S> {
     /// Gives up the payload of a unit at once: whatever a power cut undoes, nobody reads it again.
     pub fn discard(&mut self, unit: Ppa) {
         let bytes = self.geometry().unit_bytes as u64;
-        self.store.discard(unit.0 as u64 * bytes, bytes);
+        self.store.discard(self.offset_of(unit), bytes);
     }
 
     /// False if the payload of a unit was discarded, or never written.
     pub fn holds(&self, unit: Ppa) -> bool {
-        self.store.holds(unit.0 as u64 * self.geometry().unit_bytes as u64)
+        self.store.holds(self.offset_of(unit))
     }
 
     fn holds_page_of(&self, dead: Dead) -> bool {
@@ -181,7 +181,7 @@ impl<S: Store> Nand<S> {
     pub(super) fn discard_pages(&mut self, block: BlockId, from: u32, to: u32) {
         if from < to {
             let page_bytes = self.geometry().page_bytes();
-            let first = self.geometry().first_unit(block).0 as u64 * self.geometry().unit_bytes as u64;
+            let first = self.offset_of(self.geometry().first_unit(block));
             self.store.discard(first + from as u64 * page_bytes, (to - from) as u64 * page_bytes);
         }
     }
@@ -190,17 +190,17 @@ impl<S: Store> Nand<S> {
     /// ([`Nand::with_store`]). Without data: zeros.
     pub fn inscribe(&mut self, unit: Ppa, data: &[u8], spare: &[u8; SPARE_BYTES]) {
         debug_assert!(self.readable(unit).is_ok(), "unit {unit:?} is not programmed");
-        let bytes = self.geometry().unit_bytes as u64;
+        let (offset, bytes) = (self.offset_of(unit), self.geometry().unit_bytes as u64);
         match data.is_empty() {
-            true => self.store.write_zeros(unit.0 as u64 * bytes, bytes),
-            false => self.store.write(unit.0 as u64 * bytes, data),
+            true => self.store.write_zeros(offset, bytes),
+            false => self.store.write(offset, data),
         }
         self.store.write(self.spare_offset(unit), spare);
     }
 
     /// Replaces the payload of a unit whose program is queued and has not begun ([`Nand::has_begun`]).
     pub fn amend(&mut self, unit: Ppa, data: &[u8], spare: &[u8; SPARE_BYTES]) {
-        self.store.write(unit.0 as u64 * self.geometry().unit_bytes as u64, data);
+        self.store.write(self.offset_of(unit), data);
         self.store.write(self.spare_offset(unit), spare);
     }
 
@@ -209,7 +209,7 @@ impl<S: Store> Nand<S> {
         let units = self.modes.units_per_page(block, self.geometry()) as usize;
         assert_eq!(payload.data.len(), units * self.geometry().unit_bytes as usize, "a page of payload");
         assert_eq!(payload.spare.len(), units * SPARE_BYTES);
-        self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, payload.data);
+        self.store.write(self.offset_of(first), payload.data);
         self.store.write(self.spare_offset(first), payload.spare);
     }
 
@@ -219,32 +219,31 @@ impl<S: Store> Nand<S> {
     /// Errors: as [`Nand::read`].
     pub fn view(&self, first: Ppa, count: u32) -> Result<&[u8], MediumError> {
         self.readable(first)?;
-        let bytes = self.geometry().unit_bytes as u64;
-        Ok(self.store.view(first.0 as u64 * bytes, (count as u64 * bytes) as usize))
+        let bytes = count as usize * self.geometry().unit_bytes as usize;
+        Ok(self.store.view(self.offset_of(first), bytes))
     }
 
     /// Prefetches the first `bytes` of the payload of a unit that will be read soon.
     #[inline]
     pub fn prefetch(&self, unit: Ppa, bytes: usize) {
-        self.store.prefetch(unit.0 as u64 * self.geometry().unit_bytes as u64, bytes);
+        self.store.prefetch(self.offset_of(unit), bytes);
     }
 
     /// True if an earlier program left one of these units in the store, and it was not compared with its checksum since.
     #[inline]
     pub fn is_unverified(&self, first: Ppa, count: u32) -> bool {
-        let bytes = self.geometry().unit_bytes as u64;
-        S::KEEPS && (0..count as u64).any(|i| self.store.is_unverified((first.0 as u64 + i) * bytes))
+        S::KEEPS && (first.0..first.0 + count).any(|unit| self.store.is_unverified(self.offset_of(Ppa(unit))))
     }
 
     /// The unit is what its checksum says.
     pub fn set_verified(&mut self, unit: Ppa) {
-        self.store.set_verified(unit.0 as u64 * self.geometry().unit_bytes as u64);
+        self.store.set_verified(self.offset_of(unit));
     }
 
     /// Counts a failed read: the controller found that the unit does not hold what was programmed.
     pub fn reject(&mut self, unit: Ppa) -> MediumError {
         self.cells.count_failed_read();
-        let offset = unit.0 as u64 * self.geometry().unit_bytes as u64;
+        let offset = self.offset_of(unit);
         match self.store.place(offset).filter(|_| self.store.is_unverified(offset)) {
             Some((file, at)) => MediumError::Changed { unit, file, at },
             None => MediumError::Uncorrectable(unit),
@@ -266,7 +265,7 @@ impl<S: Store> Nand<S> {
             let (first, data_bytes, spare_bytes) = self.page_place(block, page);
             let mut held = vec![0; data_bytes + spare_bytes];
             let (data, spare) = held.split_at_mut(data_bytes);
-            self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, data);
+            self.store.read(self.offset_of(first), data);
             self.store.read(self.spare_offset(first), spare);
             self.erasing[i].overwritten.push((page, held));
         }

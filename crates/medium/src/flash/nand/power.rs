@@ -89,7 +89,7 @@ impl<S: Store> Nand<S> {
         for (page, held) in &erasing.overwritten {
             let (first, data_bytes, _) = self.page_place(block, *page);
             let (data, spare) = held.split_at(data_bytes);
-            self.store.write(first.0 as u64 * self.geometry().unit_bytes as u64, data);
+            self.store.write(self.offset_of(first), data);
             self.store.write(self.spare_offset(first), spare);
         }
         self.programmed.put_back(block, pages);
@@ -106,7 +106,7 @@ impl<S: Store> Nand<S> {
                 let mut spare = vec![0xff; units * SPARE_BYTES];
                 let first = self.geometry().first_unit(block).0 + page * self.geometry().units_per_page;
                 let first = Ppa(first);
-                self.store.read(first.0 as u64 * self.geometry().unit_bytes as u64, &mut data);
+                self.store.read(self.offset_of(first), &mut data);
                 self.store.read(self.spare_offset(first), &mut spare);
                 // From a random byte of payload and spare on, some cells are still at 1: not yet programmed.
                 let reached = (draw >> 8) as usize % (data.len() + spare.len());

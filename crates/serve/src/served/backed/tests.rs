@@ -139,10 +139,7 @@ impl World {
         let layout = SlotLayout::new(&self.flash.geometry);
         let mapping = Mapping::shared(&self.nand, layout.bytes()).unwrap();
         let file = self.nand.try_clone().unwrap();
-        let slots = match is_used {
-            true => Slots::found(layout, &mapping, file, "nand").unwrap(),
-            false => Slots::fresh(layout, Some((file, "nand"))),
-        };
+        let slots = Slots::of_file(layout, &mapping, (file, "nand"), is_used).unwrap();
         Mortal { store: MappedStore::slotted(mapping, slots) }
     }
 
