@@ -17,7 +17,7 @@ fn completions_of_blkparse_give_response_times() {
                 \x20 8,0 0 7 0.000450000 0 C R 808 + 8 [0]\n";
     let (columns, report) = parse(text, Format::Blkparse).unwrap();
     assert_eq!(columns.response_ps(), Some(&[200_000_000, 300_000_000, 200_000_000][..]));
-    let expected = "blkparse: 3 requests from 7 lines (left out: 4 that are not requests of the chosen kind); response \
+    let expected = "blkparse: 3 requests from 7 lines (left out: 4 without a request); response \
                     times from completions";
     assert_eq!(report.to_string(), expected);
     // In flight when the recording stopped: as long as that, but no longer than the longest.

@@ -40,7 +40,7 @@ fn systor_17_with_response_times() {
     assert_eq!(columns.response_ps(), Some(&[644_000_000, 100_000_000][..]));
     assert_eq!(columns.volumes(), ["4", "6"]);
     // Its header, and a request of which no answer was seen.
-    let expected = "systor: 2 requests from 4 lines (left out: 2 that are not requests of the chosen kind)";
+    let expected = "systor: 2 requests from 4 lines (left out: 2 without a request)";
     assert_eq!(report.to_string(), expected);
     let wrong = text.replace(",R,", ",X,");
     let error = bytes(wrong.as_bytes(), &ReadOptions { format: Some(Format::Systor), ..Default::default() });
@@ -103,7 +103,7 @@ fn cloudphysics_vscsi_of_both_versions() {
         let expected =
             [(0, 42_932_745 * 512, 4096, Write), (200_000, 4096, 512, Read), (300_000, 0, 0, Flush)];
         assert_eq!(rows(&columns), expected);
-        let expected = "vscsi: 3 requests from 4 rows (left out: 1 that are not requests of the chosen kind)";
+        let expected = "vscsi: 3 requests from 4 rows (left out: 1 without a request)";
         assert_eq!(report.to_string(), expected);
         let responses = [50_000_000, 250_000_000, 350_000_000];
         assert_eq!(columns.response_ps(), (version == 2).then_some(&responses[..]));
@@ -143,7 +143,7 @@ fn metas_traces_of_cachelib_and_baleen() {
     let expected =
         [(0, 262_144, 4_325_376, Read), (1_000_000, 8 << 20, 8 << 20, Write), (421_940_000, 0, 4096, Write)];
     assert_eq!(rows(&columns), expected);
-    let expected = "baleen: 3 requests from 4 lines (left out: 1 that are not requests of the chosen kind)";
+    let expected = "baleen: 3 requests from 4 lines (left out: 1 without a request)";
     assert_eq!(report.to_string(), expected);
     let error = bytes(b"1 8388608 1 1572074461.57806 1 24 3 5\n", &ReadOptions::default()).unwrap_err();
     assert!(error.starts_with("t.csv: its first lines fit no trace format"), "{error}");
@@ -220,7 +220,7 @@ fn a_header_names_the_columns_and_what_was_made_of_it_is_shown() {
             columns => {
                 let report = read.unwrap_or_else(|error| panic!("{header}: {error}")).1.to_string();
                 let expected = format!(
-                    "table: 1 requests from 2 lines (left out: 1 that are not requests of the chosen kind); columns={columns}"
+                    "table: 1 requests from 2 lines (left out: 1 without a request); columns={columns}"
                 );
                 assert_eq!(report, expected);
             }

@@ -62,7 +62,7 @@ impl ReadReport {
             (self.without_data, "without data (RWBS N: write zeroes or commands)"),
             (self.bad_lines, "bad (skip-bad)"),
             (u64::from(self.ends_cut), "cut off at the end"),
-            (self.other_lines, "that are not requests of the chosen kind"),
+            (self.other_lines, "without a request"),
         ]
         .iter()
         .filter(|(count, _)| *count > 0)
