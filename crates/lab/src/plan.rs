@@ -28,11 +28,12 @@ pub(crate) use named::split;
 pub use source::Source;
 pub use until::Until;
 
-use crate::design::{Design, Part};
+use crate::design::{Design, Ftl, Part};
 use crate::prepared::Shelf;
 use crate::result::{Precondition, RunResult};
 use crate::run::watched::{Onlooker, run_watched};
 use crate::run::{self, Keeping, Limit, Preparation, RunError, RunPlan, State};
+use crate::theory;
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::{AnyBlockWorkload, Work, WorkloadError};
 use source::Opened;
@@ -213,14 +214,21 @@ fn held(source: &Source, state: Preparation, capacity: u64) -> Result<Preparatio
 /// Programs of a unit that are simulated in a second of processor time, about.
 const PROGRAMS_PER_S: f64 = 8e6;
 /// Minutes of processor time that are said beforehand.
-const MINUTES_SAID: f64 = 1.0;
+const MINUTES_SAID: f64 = 0.5;
+/// Windows of half a capacity until they agree, of devices written at full size, about.
+const WINDOWS: f64 = 8.0;
 
 /// What takes long before anything is measured, why, and what would be faster.
 fn effort(design: &Design, name: &str, work: &Work, state: &Preparation) -> Option<String> {
     let Work::Requests(workload) = work else { return None };
     let (raw, unit) = (design.raw_bytes() as f64, design.ftl.unit_bytes() as f64);
-    // Two erases of each block, and four windows of half a capacity, if nothing has to be moved.
-    let units = (2.0 * raw + 2.0 * state.fill_bytes(design.capacity_bytes()) as f64) / unit;
+    // Two erases of each block, and the windows; addresses that are drawn cost as many programs as FIFO's closed form says.
+    let filled = state.fill_bytes(design.capacity_bytes()) as f64;
+    let times = match workload.draws() {
+        Some(_) => 1.0 + theory::cleaning_cost(theory::fifo_live_share((filled / raw).clamp(0.01, 0.99))),
+        None => 1.0,
+    };
+    let units = (2.0 * raw + WINDOWS * filled / 2.0 * (times + map_writes(design))) / unit;
     let minutes = units / PROGRAMS_PER_S / 60.0;
     let medium = design.media.get(design.ftl.medium()).map(|medium| &medium.part);
     let erases = matches!(medium, Some(Part::Nand(_) | Part::Nor(_)));
@@ -232,9 +240,16 @@ fn effort(design: &Design, name: &str, work: &Work, state: &Preparation) -> Opti
         false => "twin=no",
     };
     Some(format!(
-        "{name}: the way to its steady state takes {minutes:.0} minutes of processor time and more, since it is written at full \
-         size: {why}. Faster: --precondition full, or a smaller drive with the same shares (nvlab design scale)"
+        "{name}: the way to its steady state takes some {} of processor time, since it is written at full size: {why}. \
+         Faster: --precondition full, or a smaller drive with the same shares (nvlab design scale)",
+        if minutes < 1.5 { "60 s".to_string() } else { format!("{minutes:.0} minutes") }
     ))
+}
+
+/// Programs of the map's own for each unit that the host writes, at most: one where part of the map is in flash.
+fn map_writes(design: &Design) -> f64 {
+    let Ftl::Page(page) = &design.ftl else { return 0.0 };
+    if page.config(0).demand.is_some() { 1.0 } else { 0.0 }
 }
 
 /// What the writes of a workload depend on.
