@@ -58,6 +58,11 @@ impl Axis {
         Axis { unit: Some(Box::new(move |value| shown(value).factor())), ..axis }
     }
 
+    /// Whether values are shown in KiB, MiB and so on.
+    fn is_binary(&self) -> bool {
+        self.unit.as_ref().is_some_and(|unit| unit(1024.0) == 1024.0)
+    }
+
     pub(super) fn is_names(&self) -> bool {
         self.names
     }
@@ -90,7 +95,9 @@ impl Axis {
             if from == to {
                 (from, to) = (from / 2.0, to * 2.0);
             }
-            if round {
+            if round && self.is_binary() {
+                (from, to) = ((from.log2() + 1e-4).floor().exp2(), (to.log2() - 1e-4).ceil().exp2());
+            } else if round {
                 (from, to) = (power_steps(from).0, power_steps(to).1);
             }
         } else {
@@ -109,9 +116,10 @@ impl Axis {
         }
         let mut range = Range { log: self.log, from, to, ticks: self.ticks.clone() };
         if range.ticks.is_empty() {
-            let (values, step) = match self.log {
-                true => powers(&range, wanted),
-                false => (multiples(from, to, step), step),
+            let (values, step) = match (self.log, self.is_binary()) {
+                (true, true) => (powers_of_two(&range, wanted), 1.0),
+                (true, false) => powers(&range, wanted),
+                (false, _) => (multiples(from, to, step), step),
             };
             let text = |value: f64| match &self.text {
                 Some(_) if value == 0.0 => "0".to_string(),
@@ -188,6 +196,14 @@ fn powers(range: &Range, wanted: usize) -> (Vec<f64>, f64) {
     (multiples(from, to, step), step)
 }
 
+/// Powers of two in a range: every one, or every second, fifth or tenth.
+fn powers_of_two(range: &Range, wanted: usize) -> Vec<f64> {
+    let (from, to) = (range.from.log2(), range.to.log2());
+    let every =
+        [1.0, 2.0, 5.0].into_iter().find(|every| (to - from) / every <= 1.5 * wanted as f64).unwrap_or(10.0);
+    multiples(from, to, every).into_iter().map(f64::exp2).collect()
+}
+
 /// A value on an axis: as few digits as the step needs.
 pub(super) fn tick_text(value: f64, step: f64) -> String {
     let decimals = (-(step.log10() + 1e-9).floor()).max(0.0) as usize;
@@ -249,6 +265,16 @@ mod tests {
         let axis = Axis::log("").text(|ns| number::time_ns(ns).to_string());
         assert_eq!(texts(&axis, &[0.0, 1100.0, 19_000.0], true), ["1 us", "2 us", "5 us", "10 us", "20 us"]);
         assert_eq!(texts(&axis, &[110.0, 19e6], false), ["1 us", "10 us", "100 us", "1 ms", "10 ms"]);
+        let bytes = || Axis::log("").units(number::bytes);
+        assert_eq!(
+            texts(&bytes(), &[1e3, 2e4], true),
+            ["512 B", "1 KiB", "2 KiB", "4 KiB", "8 KiB", "16 KiB", "32 KiB"]
+        );
+        assert_eq!(
+            texts(&bytes(), &[1e3, 2e6], false),
+            ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
+        );
+        assert_eq!(texts(&bytes(), &[1e6, 1e13], false), ["1 MiB", "32 MiB", "1 GiB", "32 GiB", "1 TiB"]);
         let names = Axis::names("", &["a", "b"]).range([0.0].into_iter(), 5, true).unwrap();
         assert_eq!((names.share(0.0), names.share(1.0)), (Some(0.25), Some(0.75)));
     }
