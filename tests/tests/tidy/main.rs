@@ -5,6 +5,7 @@ mod circles;
 mod dead;
 mod forwards;
 mod sources;
+mod trust;
 
 use sources::{root, rust_files};
 use std::collections::BTreeMap;
