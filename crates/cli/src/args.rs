@@ -289,6 +289,9 @@ pub struct Compare {
     /// Write the table to FILE as Parquet, in base units
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
+    /// In CSV, JSON and Parquet too, name designs only by what differs: fifo for ssd-tlc ftl.clean.kind=fifo
+    #[arg(long)]
+    pub short_names: bool,
     /// Exit with 1 if true of a design, e.g. --fail-if 'write.p99 > 5 ms'; beside the first design:
     /// --fail-if 'waf > +5 %' (repeatable)
     #[arg(long, value_name = "EXPR")]

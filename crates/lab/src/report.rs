@@ -46,6 +46,7 @@ pub use document::{Assertion as AssertionDocument, RunDocument, RunsDocument, sc
 pub use html::html;
 pub use human::run_text;
 pub use metric::metric;
+pub use names::NameStyle;
 pub use notes::notes;
 pub use reasons::reasons;
 pub use timeline::timeline;

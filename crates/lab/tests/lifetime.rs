@@ -3,7 +3,7 @@
 
 use nvlab_lab::design::{BUILT_IN, Design, Ftl};
 use nvlab_lab::plan::{Settings, Source, Task};
-use nvlab_lab::report::{Assertion, Format, RunDocument, compare_text, metric};
+use nvlab_lab::report::{Assertion, Format, NameStyle, RunDocument, compare_text, metric};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{Preparation, State};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -225,7 +225,7 @@ fn a_closed_loop_compares_bytes_not_years() {
     let of = |workload: &str| run(small("ssd-tlc"), workload, "3000 io", State::Full);
     let table = |run: &RunResult| {
         let groups = [vec![run.clone()], vec![run.clone()]];
-        compare_text::<&str>(&groups, &[], Format::Csv).unwrap()
+        compare_text::<&str>(&groups, &[], Format::Csv, NameStyle::Whole).unwrap()
     };
     let closed = table(&of("uniform rw=randwrite bs=4KiB qd=32"));
     assert!(closed.contains("lifetime.bytes") && closed.contains("lifetime.dwpd"), "{closed}");
@@ -271,6 +271,8 @@ fn a_lifetime_without_cleaning_says_so() {
     let notes: Vec<_> =
         document["notes"].as_array().into_iter().flatten().filter_map(|note| note.as_str()).collect();
     assert!(notes.iter().all(|note| !note.contains("cost of cleaning")), "{notes:?}");
-    let compared = compare_text(&[vec![fresh], vec![steady]], &["lifetime.bytes"], Format::Human).unwrap();
+    let compared =
+        compare_text(&[vec![fresh], vec![steady]], &["lifetime.bytes"], Format::Human, NameStyle::Whole)
+            .unwrap();
     assert!(compared.contains("the cost of cleaning is not in the lifetime"), "{compared}");
 }

@@ -78,7 +78,13 @@ fn a_workload_that_asks_for_little_is_the_limit() {
     assert!(reasons(&few)[0].contains("at least 9"), "{:?}", reasons(&few));
     let style = Style { color: false, width: 100 };
     assert!(run_text(&few, style).contains("Why"));
-    let text = compare_text::<&str>(&[vec![few]], &[], nvlab_lab::report::Format::Human).unwrap();
+    let text = compare_text::<&str>(
+        &[vec![few]],
+        &[],
+        nvlab_lab::report::Format::Human,
+        nvlab_lab::report::NameStyle::Whole,
+    )
+    .unwrap();
     assert!(text.contains("the workload is the limit"), "{text}");
 }
 
@@ -181,7 +187,13 @@ fn reads_of_nothing_are_counted_and_said() {
     assert!((half.unwritten_read_share - 0.5).abs() < 0.02, "{}", half.unwritten_read_share);
     let text = run_text(&half, Style { color: false, width: 200 });
     assert!(text.contains("! 5") && text.contains("% of what was read holds no data"), "{text}");
-    let text = compare_text::<&str>(&[vec![half.clone()]], &[], nvlab_lab::report::Format::Human).unwrap();
+    let text = compare_text::<&str>(
+        &[vec![half.clone()]],
+        &[],
+        nvlab_lab::report::Format::Human,
+        nvlab_lab::report::NameStyle::Whole,
+    )
+    .unwrap();
     assert!(text.contains("holds no data"), "{text}");
     assert!(nvlab_lab::report::html(&[half], "x").contains("holds no data"));
 }

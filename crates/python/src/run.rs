@@ -9,7 +9,9 @@ use nvlab_lab::engine::{Done, Engine};
 use nvlab_lab::plan::{Named, Settings as Chosen, Task, Until};
 use nvlab_lab::prepared::{self, Shelf};
 use nvlab_lab::report::metric::{self, metrics};
-use nvlab_lab::report::{Format, RunDocument, Style, compare_text, html, notes, run_text, timeline};
+use nvlab_lab::report::{
+    Format, NameStyle, RunDocument, Style, compare_text, html, notes, run_text, timeline,
+};
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::Preparation;
 use pyo3::exceptions::PyValueError;
@@ -231,7 +233,7 @@ fn compare_runs(
 ) -> Result<String, Trouble> {
     let of = |group: &Vec<PyRef<'_, Run>>| group.iter().map(|run| run.result.as_ref().clone()).collect();
     let groups: Vec<Vec<RunResult>> = groups.iter().map(of).collect();
-    Ok(compare_text(&groups, &metrics, format.parse::<Format>()?)?)
+    Ok(compare_text(&groups, &metrics, format.parse::<Format>()?, NameStyle::Whole)?)
 }
 
 /// What is run, besides design and workload.

@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::{Named, Task};
-use nvlab_lab::report::{Assertion, compare_parquet, compare_text};
+use nvlab_lab::report::{Assertion, NameStyle, compare_parquet, compare_text};
 use nvlab_lab::result::RunResult;
 
 pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
@@ -43,10 +43,11 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     }
     let results: Vec<Vec<RunResult>> =
         groups.iter().map(|runs| runs.iter().map(|run| run.result.clone()).collect()).collect();
-    output.print(compare_text(&results, &args.metrics, output.format).map_err(Failure::Input)?);
+    let names = if args.short_names { NameStyle::Short } else { NameStyle::Whole };
+    output.print(compare_text(&results, &args.metrics, output.format, names).map_err(Failure::Input)?);
     runs::say_where(output, &groups.concat());
     if let Some(file) = &args.parquet {
-        let table = compare_parquet(&results, &args.metrics).map_err(Failure::Input)?;
+        let table = compare_parquet(&results, &args.metrics, names).map_err(Failure::Input)?;
         std::fs::write(file, table).map_err(|error| Failure::machine(file.display(), &error))?;
         output.note(format_args!("table: {}", file.display()));
     }

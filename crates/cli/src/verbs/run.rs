@@ -9,7 +9,8 @@ use crate::runs;
 use nvlab_lab::engine::{Done, TaskError};
 use nvlab_lab::plan::{Named, Task};
 use nvlab_lab::report::{
-    Assertion, AssertionDocument, Format, RunDocument, RunsDocument, compare_text, run_text, timeline,
+    Assertion, AssertionDocument, Format, NameStyle, RunDocument, RunsDocument, compare_text, run_text,
+    timeline,
 };
 use nvlab_lab::result::RunResult;
 use nvlab_lab::run::{DriveError, RunError};
@@ -124,7 +125,9 @@ fn print(
 ) -> Result<(), Failure> {
     match (output.format, results) {
         (format, runs) if !metrics.is_empty() => {
-            output.print(compare_text(&[runs.to_vec()], metrics, format).map_err(Failure::Input)?);
+            output.print(
+                compare_text(&[runs.to_vec()], metrics, format, NameStyle::Whole).map_err(Failure::Input)?,
+            );
         }
         (Format::Human, [only]) => output.print(run_text(only, output.style())),
         (Format::Json, [run]) => output.print(document(&RunDocument::new(run, asserts))),
@@ -137,7 +140,8 @@ fn print(
             }
         }
         (format, _) => {
-            let text = compare_text::<&str>(&[results.to_vec()], &[], format).map_err(Failure::Input)?;
+            let text = compare_text::<&str>(&[results.to_vec()], &[], format, NameStyle::Whole)
+                .map_err(Failure::Input)?;
             output.print(text);
         }
     }

@@ -11,7 +11,7 @@ mod words;
 pub(crate) use machine::csv_row;
 
 use super::metric::{self, Metric, Unit};
-use super::names::{Names, short_names, together};
+use super::names::{NameStyle, Names, short_names, together};
 use super::reasons::reasons;
 use super::stats::Estimate;
 use super::warnings::warnings;
@@ -65,8 +65,9 @@ pub fn compare_text<S: AsRef<str>>(
     groups: &[Vec<RunResult>],
     metrics: &[S],
     format: Format,
+    names: NameStyle,
 ) -> Result<String, String> {
-    let is_short = matches!(format, Format::Human | Format::Markdown);
+    let is_short = names == NameStyle::Short || matches!(format, Format::Human | Format::Markdown);
     let comparison = comparison(groups, metrics, is_short)?;
     Ok(match format {
         Format::Human => comparison.human(),
@@ -78,8 +79,12 @@ pub fn compare_text<S: AsRef<str>>(
 }
 
 /// The same table as Parquet: a row for each design, every column nullable, in base units with the unit in the name.
-pub fn compare_parquet<S: AsRef<str>>(groups: &[Vec<RunResult>], metrics: &[S]) -> Result<Vec<u8>, String> {
-    comparison(groups, metrics, false)?.parquet().map_err(|error| error.to_string())
+pub fn compare_parquet<S: AsRef<str>>(
+    groups: &[Vec<RunResult>],
+    metrics: &[S],
+    names: NameStyle,
+) -> Result<Vec<u8>, String> {
+    comparison(groups, metrics, names == NameStyle::Short)?.parquet().map_err(|error| error.to_string())
 }
 
 /// The closing sentences of a comparison, for people; none if there is nothing to compare.

@@ -5,6 +5,15 @@
 
 use std::collections::BTreeSet;
 
+/// What designs are called in tables for programs; those for people have short names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameStyle {
+    /// `ssd-tlc ftl.clean.kind=fifo`.
+    Whole,
+    /// Only what differs: `fifo`.
+    Short,
+}
+
 /// Names without what they share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Names {

@@ -37,7 +37,7 @@ greedy served 1.08 times more requests per second than fifo
 
 greedy needed 1.08 times fewer programs than fifo
 ";
-    assert_eq!(compare_text::<&str>(&groups, &[], Format::Human).unwrap(), wanted);
+    assert_eq!(compare_text::<&str>(&groups, &[], Format::Human, NameStyle::Whole).unwrap(), wanted);
 }
 
 /// Single runs of 200,000 requests with few erases: 2.40 and 2.53 are not told apart, where the truth is 2.50 and 2.28.
@@ -49,7 +49,8 @@ fn short_runs_are_not_ranked() {
         run.precision = vec![Precision { metric: "waf".into(), within }];
         vec![run]
     };
-    let text = |groups: &[Vec<RunResult>]| compare_text(groups, &["waf"], Format::Human).unwrap();
+    let text =
+        |groups: &[Vec<RunResult>]| compare_text(groups, &["waf"], Format::Human, NameStyle::Whole).unwrap();
     let both = text(&[of("tlc-pslc", 2.40, Some(0.11)), of("ssd-tlc", 2.53, Some(0.12))]);
     assert!(both.contains("WA: no difference seen") && !both.contains("needed"), "{both}");
     assert!(both.contains("2.53 ± 0.30 same !"), "{both}");
@@ -81,13 +82,15 @@ cost-benefit needed
     1.08 ± 0.01 times fewer programs than fifo
     no difference seen from greedy
 ";
-    assert_eq!(compare_text(&groups, &["waf", "iops"], Format::Human).unwrap(), wanted);
+    assert_eq!(compare_text(&groups, &["waf", "iops"], Format::Human, NameStyle::Whole).unwrap(), wanted);
 }
 
 #[test]
 fn for_other_programs() {
     let groups = [runs("a, \"b\"|", 1.0, 1.0, 2), runs("fifo", 1.0, 1.0, 2)];
-    let text = |format| compare_text(&groups, &["cycles.max", "write.mean", "trim.p99"], format).unwrap();
+    let text = |format| {
+        compare_text(&groups, &["cycles.max", "write.mean", "trim.p99"], format, NameStyle::Whole).unwrap()
+    };
     assert_eq!(
         text(Format::Csv),
         "design,seeds,cycles.max,cycles.max_interval,cycles.max_same,write.mean_ns,write.mean_ns_interval,\
@@ -123,7 +126,7 @@ fn names_and_notes_are_said_once() {
     let of = |kind: &str| runs(&format!("ssd-tlc ftl.clean.kind={kind} ftl.spare=20 %"), 1.0, 1.0, 1);
     let mut groups = ["greedy", "windowed-greedy", "fifo", "cost-benefit"].map(of);
     groups.iter_mut().for_each(|runs| runs[0].unwritten_read_share = 0.5);
-    let text = |format| compare_text(&groups, &["waf"], format).unwrap();
+    let text = |format| compare_text(&groups, &["waf"], format, NameStyle::Whole).unwrap();
     let human = text(Format::Human);
     assert!(human.contains("\ndesigns: ssd-tlc ftl.spare=20 %, by ftl.clean.kind\n"), "{human}");
     assert!(human.contains("\n  windowed-greedy   3.00 same\n"), "{human}");
@@ -135,6 +138,8 @@ fn names_and_notes_are_said_once() {
             .starts_with("designs: ssd-tlc ftl.spare=20 %, by ftl.clean.kind\n\n| design |")
     );
     assert!(text(Format::Csv).contains("\nssd-tlc ftl.clean.kind=windowed-greedy ftl.spare=20 %,1,3,"));
+    let short = compare_text(&groups, &["waf"], Format::Csv, NameStyle::Short).unwrap();
+    assert!(short.contains("\nwindowed-greedy,1,3,"), "{short}");
 }
 
 #[test]
@@ -150,15 +155,19 @@ fn large_requests_are_measured_in_bytes() {
 #[test]
 fn faults_and_warnings() {
     let none: [Vec<RunResult>; 1] = [Vec::new()];
-    assert!(compare_text::<&str>(&none, &[], Format::Human).unwrap_err().contains("at least one run"));
+    assert!(
+        compare_text::<&str>(&none, &[], Format::Human, NameStyle::Whole)
+            .unwrap_err()
+            .contains("at least one run")
+    );
     let mut groups = [runs("same", 1.0, 1.0, 1), runs("same", 1.0, 1.0, 1)];
     assert_eq!(
-        compare_text(&groups, &["wav"], Format::Human).unwrap_err(),
+        compare_text(&groups, &["wav"], Format::Human, NameStyle::Whole).unwrap_err(),
         "there is no metric `wav`; did you mean `waf`?"
     );
     groups[1][0].precondition.converged = false;
     groups[1][0].workload = "another".to_string();
-    let text = compare_text(&groups, &["waf"], Format::Human).unwrap();
+    let text = compare_text(&groups, &["waf"], Format::Human, NameStyle::Whole).unwrap();
     assert!(text.contains("\n  same (2)   3.00 same\n"), "{text}");
     assert!(text.contains("\nsame prepared: filled once in order, then 4.1 capacities of"), "{text}");
     assert!(text.contains("\n! the workloads differ"), "{text}");
@@ -174,8 +183,8 @@ fn parquet_holds_what_csv_says() {
     for seeds in [1, 3] {
         let groups = [runs("a", 2.5, 100.0, seeds), runs("b", 1.5, 120.0, seeds)];
         let metrics = ["waf", "write.mean", "trim.p99"];
-        let csv = compare_text(&groups, &metrics, Format::Csv).unwrap();
-        let bytes = bytes::Bytes::from(compare_parquet(&groups, &metrics).unwrap());
+        let csv = compare_text(&groups, &metrics, Format::Csv, NameStyle::Whole).unwrap();
+        let bytes = bytes::Bytes::from(compare_parquet(&groups, &metrics, NameStyle::Whole).unwrap());
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().build().unwrap();
         let batches: Vec<_> = reader.map(Result::unwrap).collect();
         let [table] = &batches[..] else { panic!("{} batches", batches.len()) };
