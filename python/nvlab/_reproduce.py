@@ -50,5 +50,5 @@ def reproduce(
         frame, summary, holds, page = _nvlab.reproduce_claims(
             system, list(only), smoke, settings(options), reporter.report
         )
-    shown = ["figure", "where", "expected", "measured", "low", "high", "unit", "verdict", "claim"]
+    shown = ["figure", "where", "class", "expected", "measured", "low", "high", "unit", "verdict", "claim"]
     return Reproduction(Table(frame, shown, summary), summary, holds, page)

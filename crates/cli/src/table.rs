@@ -20,6 +20,10 @@ impl Column {
     pub const fn number(name: &'static str, head: &'static str) -> Column {
         Column { name: Cow::Borrowed(name), head: Cow::Borrowed(head), right: true }
     }
+    /// Not shown to people.
+    pub const fn for_programs(name: &'static str) -> Column {
+        Column::text(name, "")
+    }
 }
 
 /// A cell: its text for people, and its value.
@@ -56,8 +60,8 @@ pub struct Table {
 impl Table {
     pub fn render(&self, format: Format, width: usize, color: bool) -> String {
         match format {
-            Format::Human => self.human(width, color),
-            Format::Markdown => self.markdown(),
+            Format::Human => self.for_people().human(width, color),
+            Format::Markdown => self.for_people().markdown(),
             Format::Csv => self.csv(),
             Format::Json => {
                 let rows: Vec<Value> = self.objects().collect();
@@ -74,6 +78,15 @@ impl Table {
                 pairs.map(|(c, cell)| (c.name.to_string(), cell.value.clone())).collect::<Map<_, _>>(),
             )
         })
+    }
+
+    fn for_people(&self) -> Table {
+        let is_shown: Vec<bool> = self.columns.iter().map(|column| !column.head.is_empty()).collect();
+        let columns = self.columns.iter().filter(|column| !column.head.is_empty()).cloned().collect();
+        let cells = |row: &Vec<Cell>| {
+            row.iter().zip(&is_shown).filter(|(_, is)| **is).map(|(cell, _)| cell.clone()).collect()
+        };
+        Table { schema: self.schema, columns, rows: self.rows.iter().map(cells).collect() }
     }
 
     /// Columns two blanks apart; the last one is wrapped.
@@ -143,6 +156,7 @@ fn csv_field(value: &Value) -> String {
             format!("\"{}\"", text.replace('"', "\"\""))
         }
         Value::String(text) => text.clone(),
+        list @ Value::Array(_) => csv_field(&Value::String(list.to_string())),
         other => other.to_string(),
     }
 }

@@ -241,6 +241,7 @@ fn claim_table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> RecordBatch {
     let columns = vec![
         ("figure", texts(&|row| row.0.to_string())),
         ("where", texts(&|row| row.1.row.place.clone())),
+        ("class", texts(&|row| row.1.row.class.name().to_string())),
         ("basis", texts(&|row| row.1.row.basis.name().to_string())),
         ("expected", numbers(&|one| one.row.expected)),
         ("measured", numbers(&|one| one.measured)),
@@ -249,6 +250,7 @@ fn claim_table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> RecordBatch {
         ("unit", texts(&|row| row.1.row.measure.unit.clone())),
         ("verdict", texts(&|row| row.1.shown())),
         ("claim", texts(&|row| row.1.row.claim.clone())),
+        ("form", texts(&|row| row.1.row.form.clone())),
         ("note", texts(&|row| row.1.row.note.clone())),
     ];
     let columns = columns.into_iter().map(|(name, array)| (name, array, true));

@@ -57,7 +57,8 @@ fn table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> Table {
     let columns = vec![
         Column::text("experiment", "figure"),
         Column::text("where", "where"),
-        Column::text("basis", "basis"),
+        Column::text("class", "class"),
+        Column::for_programs("basis"),
         Column::number("expected", "expected"),
         Column::number("measured", "measured"),
         Column::text("band", "band"),
@@ -73,6 +74,7 @@ fn table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> Table {
             rows.push(vec![
                 Cell::text(&experiment.name),
                 Cell::text(&row.place),
+                Cell::text(row.class.name()),
                 Cell::text(row.basis.name()),
                 Cell::new(expected, number(row.expected)),
                 Cell::new(measured, number(judged.measured)),

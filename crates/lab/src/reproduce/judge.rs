@@ -1,7 +1,7 @@
 //! Compares claims with results.
 
-use super::experiment::{Check, Experiment, Measure, Row};
-use crate::design::source::Basis;
+use super::experiment::Experiment;
+use super::row::{Check, Class, Measure, Row};
 use crate::report::metric;
 use crate::result::RunResult;
 use crate::sweep::space::{At, number_of};
@@ -15,26 +15,10 @@ pub enum Verdict {
     Differs,
     /// There is no band.
     Reported,
-    /// Within its band, but set by the design or the workload: not a finding, so not a pass.
-    Input,
-    /// Within its band, but a number of the design was set from the same figure: not a finding, so not a pass.
-    Calibrated,
+    /// Within its band, but of a class that is no finding: not a pass.
+    NoFinding,
     /// A run it needs has no result, or the result has no such number.
     Missing,
-}
-
-impl Verdict {
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Pass => "pass",
-            Verdict::Differs => "differs",
-            Verdict::Reported => "reported",
-            Verdict::Input => "input",
-            Verdict::Calibrated => "calibrated",
-            Verdict::Missing => "missing",
-        }
-    }
 }
 
 /// A claim and what was measured of it.
@@ -52,11 +36,22 @@ pub struct Judged<'a> {
 }
 
 impl Judged<'_> {
+    /// The name of the verdict: of what is no finding, its class.
+    pub fn name(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Pass => "pass",
+            Verdict::Differs => "differs",
+            Verdict::Reported => "reported",
+            Verdict::NoFinding => self.row.class.name(),
+            Verdict::Missing => "missing",
+        }
+    }
+
     /// The verdict as tables show it: `pass`, `differs, not steady`.
     pub fn shown(&self) -> String {
-        let name = self.verdict.name();
-        if self.unsteady { format!("{name}, not steady") } else { name.to_string() }
+        if self.unsteady { format!("{}, not steady", self.name()) } else { self.name().to_string() }
     }
+
     /// True if it counts as a pass.
     pub fn passes(&self) -> bool {
         self.verdict == Verdict::Pass && !self.unsteady
@@ -80,48 +75,51 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
             (None, _) => Verdict::Missing,
             (Some(_), None) => Verdict::Reported,
             (Some(value), Some([low, high])) if !(low..=high).contains(&value) => Verdict::Differs,
-            (Some(_), Some(_)) if row.input => Verdict::Input,
-            (Some(_), Some(_)) if !row.sets.is_empty() => Verdict::Calibrated,
+            (Some(_), Some(_)) if !row.class.counts() => Verdict::NoFinding,
             (Some(_), Some(_)) => Verdict::Pass,
         };
         // An input does not depend on the state.
         let unsteady =
-            verdict != Verdict::Input && measured.runs_of(row).any(|run| !run.precondition.converged);
+            row.class != Class::Input && measured.runs_of(row).any(|run| !run.precondition.converged);
         Judged { row, measured: value, verdict, unsteady }
     };
     measured.experiment.rows.iter().map(judged).collect()
 }
 
-/// Counts the verdicts of each kind, and the basis of those that passed: a derived number is not a claim of the
-/// source.
+/// Counts the verdicts of each kind, by class: `15 pass (4 claim, 11 derived), 1 differ (1 claim), ...`.
 pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> String {
+    let of = |is: &dyn Fn(&Judged<'_>) -> bool| -> (usize, String) {
+        let count = |class: Class| judged.clone().filter(|one| one.row.class == class && is(one)).count();
+        let counts = Class::ALL.map(|class| (count(class), class.name()));
+        let parts =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
+        (counts.iter().map(|(count, _)| count).sum(), parts.collect::<Vec<_>>().join(", "))
+    };
+    let with_parts = |(count, parts): (usize, String), what: &str| match count {
+        0 => format!("0 {what}"),
+        _ => format!("{count} {what} ({parts})"),
+    };
     let count = |verdict| judged.clone().filter(|one| one.verdict == verdict).count();
-    let passed = judged.clone().filter(|one| one.passes());
-    let of_basis = Basis::ALL.iter().filter_map(|&(name, basis)| {
-        let count = passed.clone().filter(|one| one.row.basis == basis).count();
-        (count > 0).then(|| format!("{count} {name}"))
-    });
-    let bases = match of_basis.collect::<Vec<_>>().join(", ") {
-        bases if bases.is_empty() => bases,
-        bases => format!(" ({bases})"),
+    let no_finding = match of(&|one| one.verdict == Verdict::NoFinding) {
+        (0, _) => String::new(),
+        (_, parts) => format!("no findings: {parts}; "),
     };
     let unsteady = match judged.clone().filter(|one| one.unsteady).count() {
         0 => String::new(),
         some => format!("; {some} not steady, of which none passes"),
     };
-    let pass = passed.clone().count();
-    let [differs, reported, input, calibrated, missing] =
-        [Verdict::Differs, Verdict::Reported, Verdict::Input, Verdict::Calibrated, Verdict::Missing]
-            .map(count);
     format!(
-        "{pass} pass{bases}, {differs} differ, {reported} reported, {input} inputs, {calibrated} calibrated, {missing} \
-         missing{unsteady}"
+        "{}; {}; {no_finding}{} reported, {} missing{unsteady}",
+        with_parts(of(&|one| one.passes()), "pass"),
+        with_parts(of(&|one| one.verdict == Verdict::Differs), "differ"),
+        count(Verdict::Reported),
+        count(Verdict::Missing),
     )
 }
 
 /// The claims of the sources that passed.
 pub(super) fn passed_claims<'a>(judged: impl Iterator<Item = &'a Judged<'a>>) -> Vec<&'a str> {
-    let of_source = |one: &&Judged<'_>| one.passes() && matches!(one.row.basis, Basis::Stated | Basis::Cited);
+    let of_source = |one: &&Judged<'_>| one.passes() && matches!(one.row.class, Class::Claim | Class::Held);
     judged.filter(of_source).map(|one| one.row.claim.as_str()).collect()
 }
 

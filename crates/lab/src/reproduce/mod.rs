@@ -2,15 +2,15 @@
 //!
 //! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
 //!    its basis. Code knows only how to run, measure, compare and draw.
-//! 2. A verdict depends on the band in the file. A claim without a band is reported, a number set by the design or the
-//!    workload is an input, one from which a number of the design was set is a calibration, and a point that could not be run is missing; none of them counts as passed. Nor does
-//!    a claim whose run did not reach the steady state it asked for: its verdict says so.
+//! 2. Each row has a class ([`row::Class`]). Claims, what is held to another source, and what is derived by a closed form can pass;
+//!    a parameter read back, a calibration and a number of this program's own cannot. A row without a band is reported; a point
+//!    that could not be run is missing; a run that did not reach the steady state it asked for passes nothing.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    continues where it stopped, and every point can be examined by itself.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`experiment`] | an experiment as data |
+//! | [`experiment`] | an experiment as data; [`row`]: what is claimed, and what that is worth |
 //! | [`mod@judge`] | claims compared with results |
 //! | [`page`] | all of it as one HTML file; `plot`: the figures of an experiment |
 
@@ -18,6 +18,7 @@ pub mod experiment;
 pub mod judge;
 pub mod page;
 mod plot;
+pub mod row;
 
 pub use experiment::Experiment;
 pub use judge::{Judged, Measured, Verdict, judge, summary};

@@ -41,24 +41,23 @@ pub fn page(title: &str, about: &str, measured: &[Measured<'_>]) -> String {
 }
 
 fn claims(page: &mut Page, measured: &[Measured<'_>]) {
-    let heads = ["claim", "where", "basis", "verdict", "expected", "measured", "band"];
+    let heads = ["claim", "where", "class", "verdict", "expected", "measured", "band"];
     let mut table = Table::new("", 4, &heads);
     for measured in measured {
         for judged in judge(measured) {
             let [expected, found, band] = shown(&judged);
-            let sets = match judged.row.sets.as_str() {
+            let small = |before: &str, text: &str| match text {
                 "" => String::new(),
-                sets => format!("<small>set from this figure: {}</small>", escape(sets)),
+                text => format!("<small>{before}{}</small>", escape(text)),
             };
-            let note = match judged.row.note.as_str() {
-                "" => sets,
-                note => format!("{sets}<small>{}</small>", escape(note)),
-            };
-            let class = if judged.unsteady { "unsteady" } else { judged.verdict.name() };
+            let row = judged.row;
+            let note = [("set from this figure: ", &row.sets), ("by: ", &row.form), ("", &row.note)];
+            let note: String = note.iter().map(|(before, text)| small(before, text)).collect();
+            let class = if judged.unsteady { "unsteady" } else { judged.name() };
             table.row(&[
                 escape(&judged.row.claim) + &note,
                 escape(&judged.row.place),
-                judged.row.basis.name().to_string(),
+                judged.row.class.name().to_string(),
                 format!("<span class=\"verdict {class}\">{}</span>", judged.shown()),
                 expected,
                 found,
@@ -66,11 +65,11 @@ fn claims(page: &mut Page, measured: &[Measured<'_>]) {
             ]);
         }
     }
-    let about = "A claim without a band is reported as measured; an input is a number that the design or the workload \
-                 sets, shown beside what the source says; of a calibrated one a number of the design was set from \
-                 the same figure. Not steady: a run had not reached its steady state, so a \
-                 longer run would measure another number. Basis: stated in the source, cited from another public \
-                 source, derived from stated numbers.";
+    let about = "Class: a claim is stated by the source of the system; what is held is stated by another source; what is \
+                 derived follows from stated numbers by a closed form. These can pass. An input is a parameter of the \
+                 design or the workload; of what is calibrated a number of the design was set from the same figure; a \
+                 regression was computed by this program earlier. A row without a band is reported as measured. Not \
+                 steady: a run had not reached its steady state, so a longer run would measure another number.";
     page.section("claims", "Claims", about, &table.html());
 }
 
