@@ -13,7 +13,7 @@ fn commands_print_what_they_should() {
         .case("tests/cmd/*.trycmd");
 }
 
-/// The questions of docs/questions.md and their answers.
+/// The example of the README, the questions of docs/questions.md, and their answers.
 #[test]
 fn questions_have_the_answers_that_are_documented() {
     let runs = std::env::temp_dir().join(format!("nvlab-questions-{}", std::process::id()));
@@ -23,6 +23,7 @@ fn questions_have_the_answers_that_are_documented() {
         .env("NVLAB_OUT", runs.display().to_string())
         .env("NVLAB_CACHE", runs.join("devices").display().to_string())
         .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
+        .case("../../README.md")
         .case("../../docs/questions.md")
         .run();
     let _ = std::fs::remove_dir_all(&runs);
