@@ -50,7 +50,8 @@ fn wrong<'a>(span: &'a str, file: &mut &'a str, makefile: &str) -> Option<String
 fn what_is_named_as_a_check_exists() {
     let text = std::fs::read_to_string(root().join("docs/trust.md")).unwrap();
     let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| claim")).collect();
+    let rows: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| claim")).collect();
     assert!(rows.len() > 15, "only {} rows", rows.len());
     let mut found = Vec::new();
     for row in rows {
