@@ -212,7 +212,6 @@ impl Lane {
                     start += latency;
                     resume = wait;
                 }
-                _ if paused => {}
                 _ => {
                     let done = self.promise(Ticket(self.done + left), at);
                     start = start.max(done);
