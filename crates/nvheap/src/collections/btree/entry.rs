@@ -42,12 +42,15 @@ pub struct OccupiedTreeEntry<'t, K, V, H: Brand> {
     position: usize,
 }
 
+/// A leaf, where it is, and a position in it.
+type LeafPlace<'t, K, V> = (Write<'t, Entries<K, V>>, NonZeroU64, usize);
+
 /// Where a key may be inserted.
 pub struct VacantTreeEntry<'t, K, V, H: Brand> {
     place: Place<'t, K, V, H>,
     key: K,
-    /// The leaf, where it is, and the position in it; none in an empty map.
-    leaf: Option<(Write<'t, Entries<K, V>>, NonZeroU64, usize)>,
+    /// None in an empty map.
+    leaf: Option<LeafPlace<'t, K, V>>,
 }
 
 /// Finds the place of a key.
