@@ -9,7 +9,7 @@ mod stack;
 
 pub use cut::Cut;
 pub use heap::{HeapBench, HeapVerb};
-pub use log::LogVerb;
+pub use log::{FoundFiles, LogFiles, LogVerb};
 pub use pts::Pts;
 pub use serve::Serve;
 pub use stack::Stack;

@@ -121,6 +121,41 @@ fn a_log_on_flash_in_a_file_is_shown() {
     assert_eq!([&stat["kind"], &stat["commits"]].map(|fact| fact.to_string()), ["\"flash\"", "3"]);
 }
 
+/// Each of its files is refused without the other; with both it is shown, recovered and salvaged.
+#[test]
+fn a_hybrid_log_is_shown_and_salvaged() {
+    use nvlab_rvm::log::hybrid::HybridLog;
+    use nvlab_rvm::store::FileStore;
+    let folder = Folder::new("log-hybrid");
+    let path = |name: &str| folder.0.join(name);
+    let small = FileLog::create(&path("small"), 1 << 16).unwrap();
+    FileStore::create(&path("log"), 1 << 16, |_| Ok(())).unwrap();
+    let large = FileStore::open(&path("log"), 0).unwrap();
+    fill(&folder.0, HybridLog::create(small, Box::new(large), "log", 1000).unwrap());
+    for (file, why) in [("log", "the large part"), ("small", "the small part")] {
+        for verb in ["stat", "dump", "check", "recover", "salvage"] {
+            let refused = folder.run(&["log", verb, file]);
+            assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+            assert!(said(&refused).contains(why) && said(&refused).contains("--small"), "{}", said(&refused));
+        }
+    }
+    let stat = json(&folder, &["log", "stat", "log", "--small", "small", "--json"]);
+    assert_eq!([&stat["kind"], &stat["commits"]].map(|fact| fact.to_string()), ["\"hybrid\"", "3"]);
+    // The second of the entries, which have 24 B besides the record.
+    let mut bytes = std::fs::read(path("small")).unwrap();
+    bytes[8192 + 24 + 52 + 30] ^= 1;
+    std::fs::write(path("small"), bytes).unwrap();
+    let checked = folder.run(&["log", "check", "log", "--small", "small"]);
+    assert_eq!(checked.status.code(), Some(1), "{}", said(&checked));
+    let found = json(&folder, &["log", "salvage", "log", "--small", "small", "--json"]);
+    let facts = ["kept_commits", "lost_commits_at_least"].map(|key| found[key].to_string());
+    assert_eq!(facts, ["1", "2"]);
+    assert!(path("log.damaged").exists() && path("small.damaged").exists());
+    let found = json(&folder, &["log", "recover", "log", "--small", "small", "--json"]);
+    assert_eq!(found["commits"].to_string(), "1");
+    assert_eq!(std::fs::read(path("data")).unwrap()[..5], *b"hello");
+}
+
 const COMMITS: u64 = 12;
 
 /// The program that `nvlab cut` runs, and what it runs to check.

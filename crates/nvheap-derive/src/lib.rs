@@ -1,7 +1,6 @@
 //! `#[derive(Persist)]`: see `nvlab-nvheap`.
 //!
-//! The layout must be fixed, so the type is `#[repr(C)]`, or an enum without fields `#[repr(u8)]` or another integer. Every field
-//! must itself be persistent in the same heap, which the generated code asks of the compiler field by field.
+//! The layout must be fixed, so a struct is `#[repr(C)]`, and an enum `#[repr(u8)]` or another integer. Every field must itself be persistent in the same heap, which the generated code asks of the compiler field by field.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -24,6 +23,7 @@ struct Attributes {
     heap: Option<Type>,
     version: u32,
     repr: Option<Ident>,
+    is_c: bool,
 }
 
 fn attributes(input: &DeriveInput) -> Result<Attributes> {
@@ -46,6 +46,7 @@ fn attributes(input: &DeriveInput) -> Result<Attributes> {
                 if repr.path().is_ident("packed") {
                     return Err(Error::new(repr.span(), "a packed type cannot be borrowed field by field"));
                 }
+                found.is_c |= repr.path().is_ident("C");
                 found.repr = repr.path().get_ident().cloned().or(found.repr);
             }
         }
@@ -79,7 +80,10 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     };
     let body = match &input.data {
         Data::Struct(data) => of_struct(&data.fields, &brand),
-        Data::Enum(data) => of_enum(name, data, repr)?,
+        Data::Enum(data) => {
+            let is_generic = input.generics.type_params().next().is_some();
+            of_enum(name, data, &attributes, (repr, is_generic), &brand)?
+        }
         Data::Union(_) => {
             return Err(Error::new(name.span(), "nobody knows which field of a union is a value"));
         }
@@ -149,30 +153,96 @@ fn of_struct(fields: &Fields, brand: &TokenStream) -> Body {
     Body { any_bytes, describe, is_valid: quote!(let _ = at; #is_valid) }
 }
 
-fn of_enum(name: &Ident, data: &syn::DataEnum, repr: &Ident) -> Result<Body> {
+fn of_enum(
+    name: &Ident,
+    data: &syn::DataEnum,
+    attributes: &Attributes,
+    (repr, is_generic): (&Ident, bool),
+    brand: &TokenStream,
+) -> Result<Body> {
     let integers = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];
     if !integers.iter().any(|integer| repr == integer) {
         return Err(Error::new(repr.span(), "a persistent enum says how many bytes it takes: #[repr(u8)]"));
     }
-    let mut describe = quote!(shape.leaf(stringify!(#repr)););
-    let mut values = Vec::new();
-    for variant in &data.variants {
-        if !matches!(variant.fields, Fields::Unit) {
-            let message =
-                "a persistent enum has no fields: use a struct with `Option`s, or a kind and a pointer";
-            return Err(Error::new(variant.span(), message));
-        }
-        let (ident, text) = (&variant.ident, variant.ident.to_string());
-        describe.extend(quote!(shape.leaf(&format!("{}={}", #text, #name::#ident as #repr));));
-        values.push(quote!(#name::#ident as #repr));
-    }
-    if values.is_empty() {
+    if data.variants.is_empty() {
         return Err(Error::new(name.span(), "an enum without variants has no values"));
+    }
+    let has_fields = data.variants.iter().any(|variant| !matches!(variant.fields, Fields::Unit));
+    if has_fields && attributes.is_c {
+        let message =
+            "a persistent enum with fields is #[repr(u8)], without C: that lays it out in another way";
+        return Err(Error::new(repr.span(), message));
+    }
+    let mut describe = quote!(shape.leaf(stringify!(#repr)););
+    let mut is_valid = quote!(false);
+    // The number of a variant is one more than that of the one before, unless it says another.
+    let (mut first, mut behind) = (quote!(0), 0_u64);
+    for variant in &data.variants {
+        if let Some((_, number)) = &variant.discriminant {
+            (first, behind) = (quote!(#number), 0);
+        }
+        let more = proc_macro2::Literal::u64_unsuffixed(behind);
+        behind += 1;
+        let (ident, text) = (&variant.ident, variant.ident.to_string());
+        let number = match has_fields {
+            true => quote!(const { let first: #repr = #first; first + #more }),
+            false => quote!((#name::#ident as #repr)),
+        };
+        if matches!(variant.fields, Fields::Unit) {
+            describe.extend(quote!(shape.leaf(&format!("{}={}", #text, #number));));
+            is_valid.extend(quote!(|| found == #number));
+            continue;
+        }
+        let Body { describe: fields, is_valid: are_valid, .. } =
+            of_variant(&variant.fields, (repr, is_generic), brand);
+        describe.extend(quote! {
+            shape.begin_variant(#text, &#number);
+            { #fields }
+            shape.end();
+        });
+        is_valid.extend(quote!(|| (found == #number && { #are_valid })));
     }
     let is_valid = quote! {
         // SAFETY: the bytes of the integer, aligned.
         let found = unsafe { *at.cast::<#repr>() };
-        false #(|| found == #values)*
+        #is_valid
     };
     Ok(Body { any_bytes: quote!(false), describe, is_valid })
+}
+
+/// The fields of a variant: laid out like those of a `repr(C)` struct whose first field is the integer.
+fn of_variant(fields: &Fields, (repr, is_generic): (&Ident, bool), brand: &TokenStream) -> Body {
+    let begin = quote!(let end = ::core::mem::size_of::<#repr>(););
+    let (mut describe, mut is_valid) = (begin.clone(), begin);
+    for (index, field) in fields.iter().enumerate() {
+        let text = field.ident.as_ref().map_or_else(|| index.to_string(), Ident::to_string);
+        let field = &field.ty;
+        let place = quote! {
+            let at_field = end.next_multiple_of(::core::mem::align_of::<#field>());
+            let end = at_field + ::core::mem::size_of::<#field>();
+        };
+        if !is_generic {
+            // The same that `field_of_variant` asserts, before anything is generated.
+            describe.extend(quote_spanned! {field.span()=>
+                const _: () = assert!(
+                    !::core::mem::needs_drop::<#field>(),
+                    "a field of a persistent enum holds no pointer: use a struct with a kind and `Option`s of pointers"
+                );
+            });
+        }
+        describe.extend(quote_spanned! {field.span()=>
+            #place
+            shape.field_of_variant::<#field, #brand>(#text, at_field);
+        });
+        is_valid.extend(quote! {
+            #place
+            // SAFETY: the field is inside what the caller answers for: its variant is the one that is there.
+            if !unsafe { <#field as ::nvlab_nvheap::Persist<#brand>>::is_valid(at.byte_add(at_field).cast()) } {
+                return false;
+            }
+        });
+    }
+    describe.extend(quote!(let _ = end;));
+    is_valid.extend(quote!(let _ = end; true));
+    Body { any_bytes: quote!(false), describe, is_valid }
 }

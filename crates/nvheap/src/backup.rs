@@ -28,8 +28,10 @@ impl<H: Brand> Heap<H> {
     /// Copies the heap into a new file while transactions go on: the copy has all that committed before a moment during the
     /// call, and nothing of later ones. It is durable on return, which says how many bytes it has.
     ///
-    /// Until then what transactions overwrite is kept in memory, at most as much as the heap has. It waits for a long read that
-    /// has a snapshot of its own ([`Heap::transaction`]).
+    /// Until then what transactions overwrite is kept in memory, at most as much as the heap has and an eighth more. It waits for long
+    /// reads if they have all snapshots ([`Heap::transaction`]).
+    ///
+    /// This is how another program reads a heap that is open: it opens the copy.
     ///
     /// # Errors
     /// [`Error::Io`] if there is a file already, or no room; [`Error::Invalid`] for a heap in recoverable memory, whose segment

@@ -60,8 +60,8 @@ pub(crate) struct Core {
     pub epoch: AtomicU64,
     /// Commits wait with their beginning.
     pub is_held_up: AtomicBool,
-    /// Somebody has the snapshot.
-    pub has_snapshot: AtomicBool,
+    /// Held by who begins a snapshot.
+    pub beginning: Mutex<()>,
     pub slots: Box<[Slot]>,
     pub space: Space,
     pub types: Vec<TypeEntry>,
@@ -147,12 +147,13 @@ impl Core {
         self.fail(write_header(&self.memory, &header))
     }
 
-    /// The heap as it is between two commits, until it is ended; nothing if somebody else has one.
+    /// The heap as it is between two commits, until it is ended; nothing if there are as many already as there may be.
     pub fn take_snapshot(&self) -> Result<Option<Arc<Snapshot>>> {
         self.check_failed()?;
-        if self.has_snapshot.swap(true, Ordering::AcqRel) {
+        if self.memory.snapshots.is_full() {
             return Ok(None);
         }
+        let _alone = locked(&self.beginning);
         self.is_held_up.store(true, Ordering::SeqCst);
         barrier::heavy();
         for slot in &self.slots {
@@ -164,12 +165,12 @@ impl Core {
         }
         let snapshot = self.memory.snapshots.begin(self.memory.bytes());
         self.is_held_up.store(false, Ordering::Release);
-        Ok(Some(snapshot))
+        Ok(snapshot)
     }
 
     /// Ends it, when no commit saves anything any more.
     pub fn end_snapshot(&self, snapshot: Arc<Snapshot>) {
-        self.memory.snapshots.end();
+        self.memory.snapshots.end(&snapshot);
         barrier::heavy();
         for slot in &self.slots {
             let (runs, mut tries) = (slot.runs.load(Ordering::Acquire), 0);
@@ -179,7 +180,6 @@ impl Core {
             }
         }
         self.memory.snapshots.free(snapshot);
-        self.has_snapshot.store(false, Ordering::Release);
     }
 
     /// Gives a log the hints of free blocks. No transaction is running.

@@ -302,7 +302,7 @@ impl<H: Brand> Heap<H> {
             limit: AtomicU64::new(header.clock_limit),
             epoch: AtomicU64::new(header.epoch_done + 1),
             is_held_up: AtomicBool::default(),
-            has_snapshot: AtomicBool::default(),
+            beginning: Mutex::default(),
             slots: (0..layout.logs).map(|_| Slot::new(base)).collect(),
             types: shape.types,
             brand: TypeId::of::<H>(),
@@ -322,8 +322,9 @@ impl<H: Brand> Heap<H> {
     /// Runs a transaction: what `body` changes happens as a whole or, if it returns an error or panics, not at all.
     ///
     /// `body` is called again while other threads are in the way. If it only reads, it is soon given a snapshot, with which nobody
-    /// is: what others overwrite meanwhile is kept in memory for it, at most as much as the heap has. A heap has one snapshot at a
-    /// time, and a transaction that reads much and then changes something has none.
+    /// is: what others overwrite meanwhile is kept in memory for it, at most as much as the heap has and an eighth more. A heap has
+    /// four snapshots at a time; a fifth long read is tried until it is not in anybody's way. A transaction that reads much and then
+    /// changes something has none.
     /// What it takes along and returns is `Send`, so that no
     /// pointer into the heap leaves it; use [`Handle`]s for that. Inside another transaction on the same heap it is part of
     /// that one; if it fails there, all of it fails.

@@ -58,6 +58,10 @@
 //!   of their own, and say how the new ones are made of them: [`migrate()`]. `#[persist(version = 2)]` tells types apart whose
 //!   layout is the same.
 //!
+//! Values that may lie in a heap: numbers, `bool`, `char`, `()`, arrays, [`Pair`], [`Maybe`], [`U128`] and [`I128`]; `NonZero` numbers and
+//! `Option`s of them; pointers, `Option`s of them and collections; structs of such, and enums whose fields hold no pointers. Tuples,
+//! other `Option`s and `u128` have no layout that a file can rely on, and the compiler refuses them.
+//!
 //! Promises
 //! 1. A transaction that returned `Ok` is durable; no crash leaves part of one. It waits for memory once.
 //! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress. One that only reads
@@ -78,7 +82,6 @@
 mod tutorial {}
 
 // What `Persist` is derived to names this crate.
-#[cfg(test)]
 extern crate self as nvlab_nvheap;
 
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
@@ -103,6 +106,7 @@ mod mutex;
 mod on_log;
 mod persist;
 mod place;
+mod plain;
 mod pointer;
 mod reap;
 mod recover;
@@ -130,6 +134,7 @@ pub use memory::Persistence;
 pub use migrate::{Migration, migrate};
 pub use nvlab_nvheap_derive::Persist;
 pub use persist::{Brand, Pair, Persist, Shape};
+pub use plain::{I128, Maybe, U128};
 pub use pointer::{Handle, PBox, Read, Strong, Weak, Write};
 pub use simulated::{Counts, CrashPoint, Delays, Simulated};
 pub use string::PString;

@@ -8,6 +8,9 @@ use crate::hash::hash_bytes;
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::{needs_drop, offset_of};
+use std::num::{
+    NonZeroI8, NonZeroI16, NonZeroI32, NonZeroI64, NonZeroU8, NonZeroU16, NonZeroU32, NonZeroU64,
+};
 
 /// The type of a heap: an empty type that names it, so that pointers into one heap cannot be stored in another.
 ///
@@ -95,6 +98,7 @@ unsafe fn is_value<T: Persist<H>, H: Brand>(at: *const u8) -> bool {
     label = "not persistent in `{H}`",
     note = "references, boxes, strings and raw pointers mean nothing after a restart: use `Strong`, `PBox`, `PVec` or `PString`",
     note = "a pointer into another heap cannot be stored in this one",
+    note = "tuples and `Option`s of values have no fixed layout: use `Pair` or a struct, and `Maybe`; `u128` is aligned to 16 bytes: use `U128`",
     note = "a type of your own needs `#[derive(Persist)]` and `#[repr(C)]`; with pointers in it also `#[persist(heap = ...)]`"
 )]
 pub unsafe trait Persist<H: Brand>: Sized + 'static {
@@ -146,6 +150,24 @@ impl Shape {
         const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
         self.text.push_str(&format!("{name}@{offset}:"));
         T::describe(self);
+    }
+
+    /// The beginning of a variant with fields.
+    #[doc(hidden)]
+    pub fn begin_variant(&mut self, name: &str, number: &dyn std::fmt::Display) {
+        self.text.push_str(&format!("{name}={number}{{"));
+    }
+
+    /// A field of it. Which words of an object are pointers must not depend on what lies in others.
+    #[doc(hidden)]
+    pub fn field_of_variant<T: Persist<H>, H: Brand>(&mut self, name: &str, offset: usize) {
+        const {
+            assert!(
+                !needs_drop::<T>(),
+                "a field of a persistent enum holds no pointer: use a struct with a kind and `Option`s of pointers"
+            )
+        }
+        self.field::<T, H>(name, offset);
     }
 
     /// The end of it.
@@ -201,6 +223,37 @@ macro_rules! any_bytes {
     )*};
 }
 any_bytes!(u8, u16, u32, u64, i8, i16, i32, i64, usize, isize, f32, f64, ());
+
+macro_rules! non_zero {
+    ($($type:ty, $leaf:literal;)*) => {$(
+        // SAFETY: every pattern of bytes but zeros is a value, and it holds no pointer.
+        unsafe impl<H: Brand> Persist<H> for $type {
+            const ANY_BYTES: bool = false;
+            fn describe(shape: &mut Shape) {
+                shape.leaf($leaf);
+            }
+            unsafe fn is_valid(at: *const Self) -> bool {
+                // SAFETY: as many initialised bytes.
+                unsafe { (*at.cast::<[u8; size_of::<Self>()]>()).iter().any(|byte| *byte != 0) }
+            }
+        }
+
+        // SAFETY: the same bytes, where zeros stand for `None`, as the language guarantees.
+        unsafe impl<H: Brand> Persist<H> for Option<$type> {
+            const ANY_BYTES: bool = true;
+            fn describe(shape: &mut Shape) {
+                shape.leaf($leaf);
+            }
+            unsafe fn is_valid(_: *const Self) -> bool {
+                true
+            }
+        }
+    )*};
+}
+non_zero! {
+    NonZeroU8, "u8"; NonZeroU16, "u16"; NonZeroU32, "u32"; NonZeroU64, "u64";
+    NonZeroI8, "i8"; NonZeroI16, "i16"; NonZeroI32, "i32"; NonZeroI64, "i64";
+}
 
 // SAFETY: a byte of 0 or 1.
 unsafe impl<H: Brand> Persist<H> for bool {

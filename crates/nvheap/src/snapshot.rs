@@ -4,111 +4,84 @@
 //! 2. Whoever changes a line saves it before, once for each snapshot. Of two at a time, one saves and the other waits for it.
 //! 3. Who reads copies what is there and then takes from the saved lines what has been saved: a change that the copy caught
 //!    had been preceded by saving.
-//! 4. It takes memory for what was changed since it began: at most that of the heap and a fiftieth more. Saved lines are kept
-//!    in groups, so where changes are scattered it is a group of 1 KiB for a line.
+//! 4. It takes memory for what was changed since it began: a line for each line, and eight bytes for each line of the 32 KiB around it.
+//!    So each takes at most as much as the heap and an eighth more.
 //!
-//! A heap has one snapshot at a time. What it has allocated serves the next one, unless it is much.
+//! A heap has [`SNAPSHOTS`] at a time. What one has allocated serves the next, unless it is much.
+//!
+//! Rejected: saved lines in groups of 16, each with its own state. Where changes are scattered, a group was allocated and filled with
+//! zeros for each line, and a line cost two read-modify-writes instead of one.
 
 use crate::layout::LINE;
 use crate::mutex::locked;
-use crate::sync::{AtomicU64, Mutex, yield_now};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, yield_now};
 use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::atomic::{self, AtomicPtr, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
+/// A heap has so many at a time.
+pub(crate) const SNAPSHOTS: usize = 4;
+
 const LINE_WORDS: usize = LINE as usize / 8;
-/// Lines that are kept together.
-const LINES: u64 = 16;
-const GROUP: u64 = LINES * LINE;
-const HALF: u64 = u32::MAX as u64;
-/// Groups whose places are kept together.
-const GROUPS: u64 = 1024;
+/// Lines whose states are kept together: of 1 MiB.
+const LINES: u64 = 16384;
+/// Saved lines that are allocated together.
+const SLAB: u64 = 1024;
+
+/// Of the state of a line: the number of the snapshot that it is about is above these bits.
+const PLACE_BITS: u32 = 40;
+const NUMBER_MAX: u64 = u64::MAX >> PLACE_BITS;
+/// Somebody is saving the line. Greater: it is saved, at this place less [`FIRST_PLACE`].
+const BUSY: u64 = 1;
+const FIRST_PLACE: u64 = 2;
 
 /// What a snapshot has allocated is kept for the next one if it is no more than this.
 const KEPT_BYTES: u64 = 32 << 20;
 
-/// Saved lines.
-#[derive(Debug)]
-struct Group {
-    /// A bit for each line that somebody saves; 16 bits further, one for each that is saved; and in the upper half the number of
-    /// the snapshot that this is about.
-    state: AtomicU64,
-    words: [atomic::AtomicU64; (GROUP / 8) as usize],
-}
-
-type Chunk = Box<[OnceLock<Box<Group>>]>;
+type Line = [atomic::AtomicU64; 8];
 
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    chunks: Box<[OnceLock<Chunk>]>,
+    states: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    slabs: Box<[OnceLock<Box<[Line]>>]>,
+    /// Lines that are saved.
+    saved: atomic::AtomicU64,
+    allocated: atomic::AtomicU64,
     bytes: u64,
-    /// The number of this snapshot, in the upper half, from 1.
+    /// Which snapshot this is, from 1, of those that used the same states.
     number: u64,
-    groups: atomic::AtomicU64,
-}
-
-/// The bits of a state, if it is about a snapshot.
-fn bits(state: u64, number: u64) -> u64 {
-    if state & !HALF == number { state & HALF } else { 0 }
-}
-
-impl Group {
-    fn new() -> Box<Group> {
-        Box::new(Group { state: AtomicU64::new(0), words: [const { atomic::AtomicU64::new(0) }; _] })
-    }
-
-    /// What the state says of a snapshot.
-    fn state(&self, number: u64) -> u64 {
-        bits(self.state.load(Ordering::Acquire), number)
-    }
-
-    fn wait(&self, line: u64, number: u64) {
-        while self.state(number) >> (LINES + line) & 1 == 0 {
-            yield_now();
-        }
-    }
-
-    /// Sets a bit; returns what the state said.
-    fn set(&self, bit: u64, number: u64) -> u64 {
-        let set = |state| Some(number | bits(state, number) | 1 << bit);
-        let old = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
-        old.map_or(0, |state| bits(state, number))
-    }
-
-    fn save(&self, line: u64, number: u64, read: impl FnOnce() -> [u64; LINE_WORDS]) {
-        if self.state(number) >> (LINES + line) & 1 == 1 {
-            return;
-        }
-        if self.set(line, number) >> line & 1 == 1 {
-            return self.wait(line, number);
-        }
-        let words = &self.words[line as usize * LINE_WORDS..][..LINE_WORDS];
-        words.iter().zip(read()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        self.set(LINES + line, number);
-    }
 }
 
 fn lines(range: Range<u64>) -> impl Iterator<Item = u64> {
     range.start / LINE..range.end.div_ceil(LINE)
 }
 
+fn none<T>(count: u64) -> Box<[OnceLock<T>]> {
+    (0..count).map(|_| OnceLock::new()).collect()
+}
+
 impl Snapshot {
     /// Of a heap of so many bytes, with no commit in progress.
     pub fn new(bytes: u64) -> Snapshot {
-        let chunks = (0..bytes.div_ceil(GROUPS * GROUP)).map(|_| OnceLock::new()).collect();
-        Snapshot { chunks, bytes, number: 1 << 32, groups: atomic::AtomicU64::new(0) }
+        let count = bytes.div_ceil(LINE);
+        let [saved, allocated] = [0; 2].map(atomic::AtomicU64::new);
+        let (states, slabs) = (none(count.div_ceil(LINES)), none(count.div_ceil(SLAB)));
+        Snapshot { states, slabs, saved, allocated, bytes, number: 1 }
     }
 
     /// Whether what it has allocated is to be kept.
     pub fn is_small(&self) -> bool {
-        self.groups.load(Ordering::Relaxed) * GROUP <= KEPT_BYTES
+        self.allocated.load(Ordering::Relaxed) <= KEPT_BYTES
     }
 
     /// One that has ended, for the next snapshot of a heap of so many bytes.
     pub fn again(self, bytes: u64) -> Option<Snapshot> {
-        let number = self.number.checked_add(1 << 32)?;
-        (self.bytes == bytes).then_some(Snapshot { number, ..self })
+        if self.bytes != bytes || self.number == NUMBER_MAX {
+            return None;
+        }
+        let saved = atomic::AtomicU64::new(0);
+        Some(Snapshot { number: self.number + 1, saved, ..self })
     }
 
     /// Bytes of the heap then.
@@ -116,103 +89,156 @@ impl Snapshot {
         self.bytes
     }
 
+    /// Zeros, of a type of atomics.
+    fn allocate(&self, count: u64) -> Box<[AtomicU64]> {
+        self.allocated.fetch_add(count * 8, Ordering::Relaxed);
+        // SAFETY: zeros are atomics.
+        unsafe { Box::new_zeroed_slice(count as usize).assume_init() }
+    }
+
+    fn allocate_slab(&self) -> Box<[Line]> {
+        self.allocated.fetch_add(SLAB * LINE, Ordering::Relaxed);
+        // SAFETY: zeros are atomics.
+        unsafe { Box::new_zeroed_slice(SLAB as usize).assume_init() }
+    }
+
+    /// What a state says of this snapshot: 0, nothing is saved.
+    #[inline]
+    fn place(&self, state: u64) -> u64 {
+        if state >> PLACE_BITS == self.number { state & ((1 << PLACE_BITS) - 1) } else { 0 }
+    }
+
+    fn slot(&self, place: u64) -> &Line {
+        let index = place - FIRST_PLACE;
+        let slab = self.slabs[(index / SLAB) as usize].get_or_init(|| self.allocate_slab());
+        &slab[(index % SLAB) as usize]
+    }
+
     /// Saves the lines of bytes that are about to be changed; `read` copies a line, given by its first byte.
     pub fn save(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
         let end = range.end.min(self.bytes);
         for line in lines(range.start..end) {
-            let (group, line) = (line / LINES, line % LINES);
-            let chunk = self.chunks[(group / GROUPS) as usize]
-                .get_or_init(|| (0..GROUPS).map(|_| OnceLock::new()).collect());
-            let place = chunk[(group % GROUPS) as usize].get_or_init(|| {
-                self.groups.fetch_add(1, Ordering::Relaxed);
-                Group::new()
-            });
-            place.save(line, self.number, || read((group * LINES + line) * LINE));
+            let states = self.states[(line / LINES) as usize].get_or_init(|| self.allocate(LINES));
+            self.save_line(&states[(line % LINES) as usize], || read(line * LINE));
         }
         // A reader that sees the change sees that it was saved.
         fence(Ordering::Release);
+    }
+
+    #[inline]
+    fn save_line(&self, state: &AtomicU64, read: impl FnOnce() -> [u64; LINE_WORDS]) {
+        let found = state.load(Ordering::Acquire);
+        if self.place(found) >= FIRST_PLACE {
+            return;
+        }
+        let number = self.number << PLACE_BITS;
+        let is_taken = self.place(found) == BUSY
+            || state.compare_exchange(found, number | BUSY, Ordering::AcqRel, Ordering::Acquire).is_err();
+        if is_taken {
+            self.wait(state);
+            return;
+        }
+        let place = self.saved.fetch_add(1, Ordering::Relaxed) + FIRST_PLACE;
+        self.slot(place).iter().zip(read()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        state.store(number | place, Ordering::Release);
+    }
+
+    /// Waits until a line is saved that somebody is saving, and returns its place; 0 if nobody is.
+    #[inline]
+    fn wait(&self, state: &AtomicU64) -> u64 {
+        loop {
+            match self.place(state.load(Ordering::Acquire)) {
+                BUSY => yield_now(),
+                place => return place,
+            }
+        }
     }
 
     /// Puts what has been saved into a copy of the words at `at`, which has just been made.
     pub fn restore(&self, at: u64, into: &mut [u64]) {
         fence(Ordering::Acquire);
         let range = at..at + into.len() as u64 * 8;
-        let mut first = range.start / GROUP;
-        while first * GROUP < range.end {
-            if let Some(group) = self.group(first) {
-                let part = range.start.max(first * GROUP)..range.end.min((first + 1) * GROUP);
-                self.restore_part(group, first, part, at, into);
-            }
-            first += 1;
-        }
-    }
-
-    fn group(&self, group: u64) -> Option<&Group> {
-        let chunk = self.chunks.get((group / GROUPS) as usize)?.get()?;
-        chunk[(group % GROUPS) as usize].get().map(|group| &**group)
-    }
-
-    fn restore_part(&self, group: &Group, number: u64, part: Range<u64>, at: u64, into: &mut [u64]) {
-        let state = group.state(self.number);
-        if state == 0 {
-            return;
-        }
-        for line in lines(part.clone()).map(|line| line % LINES) {
-            if state >> line & 1 == 0 {
+        for line in lines(range.clone()) {
+            let Some(states) = self.states.get((line / LINES) as usize).and_then(OnceLock::get) else {
+                continue;
+            };
+            let place = self.wait(&states[(line % LINES) as usize]);
+            if place < FIRST_PLACE {
                 continue;
             }
-            group.wait(line, self.number);
-            let start = number * GROUP + line * LINE;
-            for word in (start.max(part.start)..(start + LINE).min(part.end)).step_by(8) {
-                let saved = &group.words[((word - number * GROUP) / 8) as usize];
-                into[((word - at) / 8) as usize] = saved.load(Ordering::Relaxed);
+            let (saved, start) = (self.slot(place), line * LINE);
+            for word in (start.max(range.start)..(start + LINE).min(range.end)).step_by(8) {
+                into[((word - at) / 8) as usize] =
+                    saved[((word - start) / 8) as usize].load(Ordering::Relaxed);
             }
         }
     }
 }
 
-/// The snapshot of a heap, if there is one: what commits look at, and what keeps it for others; and one that has ended.
+/// The snapshots of a heap: what commits look at, and what keeps them for others; and one that has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    current: AtomicPtr<Snapshot>,
-    kept: Mutex<Option<Arc<Snapshot>>>,
+    /// Whether there is one: all that most commits look at.
+    is_any: AtomicBool,
+    current: [AtomicPtr<Snapshot>; SNAPSHOTS],
+    kept: Mutex<[Option<Arc<Snapshot>>; SNAPSHOTS]>,
     spare: Mutex<Option<Snapshot>>,
 }
 
 impl Snapshots {
-    /// Begins one of a heap of so many bytes. No commit is in progress, and there is no other.
-    pub fn begin(&self, bytes: u64) -> Arc<Snapshot> {
+    /// Begins one of a heap of so many bytes; nothing if there are as many as there may be. No commit is in progress.
+    pub fn begin(&self, bytes: u64) -> Option<Arc<Snapshot>> {
+        let mut kept = locked(&self.kept);
+        let free = kept.iter().position(Option::is_none)?;
         let spare = locked(&self.spare).take().and_then(|spare| spare.again(bytes));
         let new = Arc::new(spare.unwrap_or_else(|| Snapshot::new(bytes)));
-        *locked(&self.kept) = Some(new.clone());
-        self.current.store(Arc::as_ptr(&new).cast_mut(), Ordering::Release);
-        new
+        kept[free] = Some(new.clone());
+        self.current[free].store(Arc::as_ptr(&new).cast_mut(), Ordering::Release);
+        self.is_any.store(true, Ordering::Release);
+        Some(new)
     }
 
-    /// Ends it for commits that begin from now on. It stays until all others have ended.
-    pub fn end(&self) {
-        self.current.store(null_mut(), Ordering::SeqCst);
-        locked(&self.kept).take();
+    /// Whether there are as many as there may be.
+    pub fn is_full(&self) -> bool {
+        locked(&self.kept).iter().all(Option::is_some)
+    }
+
+    /// Ends it for commits that begin from now on. It stays until it is freed, when all others have ended.
+    pub fn end(&self, snapshot: &Arc<Snapshot>) {
+        let kept = locked(&self.kept);
+        let is_it =
+            |other: &Option<Arc<Snapshot>>| other.as_ref().is_some_and(|other| Arc::ptr_eq(other, snapshot));
+        let index = kept.iter().position(is_it).expect("a snapshot that has begun");
+        self.current[index].store(null_mut(), Ordering::SeqCst);
+        let is_any = self.current.iter().any(|current| !current.load(Ordering::Relaxed).is_null());
+        self.is_any.store(is_any, Ordering::SeqCst);
     }
 
     /// Nobody needs one that has ended.
     pub fn free(&self, snapshot: Arc<Snapshot>) {
-        *locked(&self.spare) = Arc::try_unwrap(snapshot).ok().filter(Snapshot::is_small);
+        let mut kept = locked(&self.kept);
+        kept.iter_mut().for_each(|place| drop(place.take_if(|other| Arc::ptr_eq(other, &snapshot))));
+        drop(kept);
+        if let Some(small) = Arc::try_unwrap(snapshot).ok().filter(Snapshot::is_small) {
+            *locked(&self.spare) = Some(small);
+        }
     }
 
     #[inline(always)]
     pub fn is_any(&self) -> bool {
-        !self.current.load(Ordering::Acquire).is_null()
+        self.is_any.load(Ordering::Acquire)
     }
 
     /// Saves what a commit is about to change.
     ///
     /// # Safety
-    /// The commit is one that the end of the snapshot waits for.
+    /// The commit is one that the end of a snapshot waits for.
     pub unsafe fn save_in_commit(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
-        // SAFETY: it stays until the commit has ended.
-        if let Some(snapshot) = unsafe { self.current.load(Ordering::Acquire).as_ref() } {
-            snapshot.save(range, read);
+        for current in &self.current {
+            // SAFETY: it stays until the commit has ended.
+            if let Some(snapshot) = unsafe { current.load(Ordering::Acquire).as_ref() } {
+                snapshot.save(range.clone(), &read);
+            }
         }
     }
 
@@ -220,7 +246,7 @@ impl Snapshots {
     #[cold]
     pub fn save(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
         let kept = locked(&self.kept).clone();
-        kept.into_iter().for_each(|snapshot| snapshot.save(range.clone(), &read));
+        kept.iter().flatten().for_each(|snapshot| snapshot.save(range.clone(), &read));
     }
 }
 
@@ -231,7 +257,7 @@ mod tests {
     /// What is read is what was there, whatever has been changed since and in whatever pieces.
     #[test]
     fn what_was_there_is_read() {
-        const WORDS: usize = 3 * (GROUP / 8) as usize + 24;
+        const WORDS: usize = 3 * 128 + 24;
         let mut old: Vec<u64> = (0..WORDS as u64).collect();
         let mut now = old.clone();
         let mut snapshot = Snapshot::new(WORDS as u64 * 8);

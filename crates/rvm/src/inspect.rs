@@ -5,7 +5,8 @@ use crate::heap::{self, Heap, Words};
 use crate::log::file::FileLog;
 use crate::log::flash::FlashLog;
 use crate::log::flash_disk::FlashDiskLog;
-use crate::log::{battery_ram, file, flash_disk, hybrid, status};
+use crate::log::hybrid::{self, HybridLog};
+use crate::log::{battery_ram, file, flash_disk, status};
 use crate::record::{Contents, Modification, Record};
 use crate::scan::{scan, scan_behind};
 use crate::store::FileStore;
@@ -20,6 +21,8 @@ pub struct Inspection {
     name: String,
     status: Status,
     capacity: u64,
+    /// What is wrong with the entries of a hybrid log.
+    damage: Option<Error>,
     log: Mutex<Box<dyn Log>>,
 }
 
@@ -48,46 +51,45 @@ impl Entry<'_> {
 }
 
 impl Inspection {
-    /// Opens the log in a file, of whatever kind.
+    /// Opens the log in a file, of whatever kind but hybrid.
     pub fn open(path: &Path) -> Result<Inspection> {
         Inspection::on(FileStore::open_to_read(path)?, path)
     }
 
-    /// The log on a file that is open already.
-    pub(crate) fn on(store: FileStore, path: &Path) -> Result<Inspection> {
-        let name = path.display().to_string();
-        let kind = match status::kind(&store, &name) {
-            Ok(kind) => kind,
-            // The header of a log on flash begins with the same bytes.
-            Err(Error::Format { .. }) if FlashLog::is_in_file(path) => None,
-            Err(error) => return Err(error),
-        };
-        let (kind, log): (_, Box<dyn Log>) = match kind {
-            None => {
-                drop(store);
-                ("flash", Box::new(FlashLog::open_file(path)?))
-            }
-            Some(file::KIND) => ("file", Box::new(FileLog::open_on(Box::new(store), name.clone())?)),
-            Some(battery_ram::KIND) => {
-                ("battery-ram", Box::new(FileLog::open_as(Box::new(store), name.clone(), battery_ram::KIND)?))
-            }
-            Some(flash_disk::KIND) => {
-                ("flash-disk", Box::new(FlashDiskLog::open(Box::new(store), name.clone())?))
-            }
-            Some(hybrid::KIND) => {
-                let why = "it is the large part of a hybrid log, which cannot be read without the small one";
-                return Err(Error::Invalid(format!("{name}: {why}")));
-            }
-            Some(other) => {
-                let why = format!("a log of unknown kind \"{}\"", other.escape_ascii());
-                return Err(Error::Format { what: name, offset: 16, why });
-            }
-        };
-        let (status, capacity) = (log.status(), log.capacity());
-        Ok(Inspection { kind, name, status, capacity, log: Mutex::new(log) })
+    /// Opens a hybrid log, whose large part is in one file and whose small log is in another. Its entries may be damaged.
+    pub fn open_hybrid(large: &Path, small: &Path) -> Result<Inspection> {
+        Inspection::on_both(
+            (FileStore::open_to_read(large)?, large),
+            (FileStore::open_to_read(small)?, small),
+        )
     }
 
-    /// The kind of log: `file`, `battery-ram`, `flash` or `flash-disk`.
+    /// The log on a file that is open already.
+    pub(crate) fn on(store: FileStore, path: &Path) -> Result<Inspection> {
+        let (kind, mut log) = open_log(store, path)?;
+        if hybrid::has_entry(log.as_mut())? {
+            let why =
+                "it is the small part of a hybrid log, which can only be read with the large one: --small";
+            return Err(Error::Invalid(format!("{}: {why}", path.display())));
+        }
+        Ok(Inspection::new(kind, log, None))
+    }
+
+    /// The hybrid log on two files that are open already.
+    pub(crate) fn on_both(large: (FileStore, &Path), small: (FileStore, &Path)) -> Result<Inspection> {
+        let (_, small) = open_log(small.0, small.1)?;
+        let name = large.1.display().to_string();
+        let (log, damage) = HybridLog::open_damaged(small, Box::new(large.0), &name)?;
+        Ok(Inspection::new("hybrid", Box::new(log), damage))
+    }
+
+    /// A log that is open already.
+    pub(crate) fn new(kind: &'static str, log: Box<dyn Log>, damage: Option<Error>) -> Inspection {
+        let (name, status, capacity) = (log.name(), log.status(), log.capacity());
+        Inspection { kind, name, status, capacity, damage, log: Mutex::new(log) }
+    }
+
+    /// The kind of log: `file`, `battery-ram`, `flash`, `flash-disk` or `hybrid`.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
@@ -109,11 +111,22 @@ impl Inspection {
 
     /// Calls `see` for every record from the head on and returns the tail. An error says where the log is damaged; what is
     /// before that has been seen.
-    pub fn each_entry(&self, mut see: impl FnMut(&Entry<'_>)) -> Result<u64> {
+    pub fn each_entry(&self, see: impl FnMut(&Entry<'_>)) -> Result<u64> {
+        let tail = self.each_record(see)?;
+        self.damage.as_ref().map_or(Ok(tail), |damage| Err(damage.clone()))
+    }
+
+    /// As [`Inspection::each_entry`]; the entries of a hybrid log may be damaged, if every record can be read.
+    pub(crate) fn each_record(&self, mut see: impl FnMut(&Entry<'_>)) -> Result<u64> {
         scan(&self.log, |position, record| {
             see(&self.entry(position, record));
             Ok(())
         })
+    }
+
+    /// What is wrong with the entries of a hybrid log.
+    pub(crate) fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
     }
 
     /// Calls `see` for the records of at most 1 MiB that can be read behind `position`, where the log is damaged.
@@ -131,6 +144,38 @@ impl Inspection {
     pub(crate) fn into_log(self) -> Box<dyn Log> {
         self.log.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opens the log in a file, of whatever kind but hybrid, and says which it is.
+fn open_log(store: FileStore, path: &Path) -> Result<(&'static str, Box<dyn Log>)> {
+    let name = path.display().to_string();
+    let kind = match status::kind(&store, &name) {
+        Ok(kind) => kind,
+        // The header of a log on flash begins with the same bytes.
+        Err(Error::Format { .. }) if FlashLog::is_in_file(path) => None,
+        Err(error) => return Err(error),
+    };
+    let log: (_, Box<dyn Log>) = match kind {
+        None => {
+            drop(store);
+            ("flash", Box::new(FlashLog::open_file(path)?))
+        }
+        Some(file::KIND) => ("file", Box::new(FileLog::open_on(Box::new(store), name)?)),
+        Some(battery_ram::KIND) => {
+            ("battery-ram", Box::new(FileLog::open_as(Box::new(store), name, battery_ram::KIND)?))
+        }
+        Some(flash_disk::KIND) => ("flash-disk", Box::new(FlashDiskLog::open(Box::new(store), name)?)),
+        Some(hybrid::KIND) => {
+            let why =
+                "it is the large part of a hybrid log, which cannot be read without the small one: --small";
+            return Err(Error::Invalid(format!("{name}: {why}")));
+        }
+        Some(other) => {
+            let why = format!("a log of unknown kind \"{}\"", other.escape_ascii());
+            return Err(Error::Format { what: name, offset: 16, why });
+        }
+    };
+    Ok(log)
 }
 
 /// The bytes of a segment from a page on, read-only.

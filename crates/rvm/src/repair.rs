@@ -7,7 +7,11 @@ use crate::store::{FileStore, SegmentFolder};
 use crate::{Error, Log, Result};
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// Bytes of two files that are compared at a time.
+const COMPARED_BYTES: usize = 1 << 16;
 
 /// Applies the log in a file, of whatever kind but hybrid, to its segments, and empties it.
 pub fn recover(path: &Path, segments: SegmentFolder) -> Result<Recovery> {
@@ -22,6 +26,15 @@ pub fn recover(path: &Path, segments: SegmentFolder) -> Result<Recovery> {
     Core::open(log, Box::new(segments), Options::default()).map(|(_, recovery)| recovery)
 }
 
+/// As [`recover`], for a hybrid log in two files.
+pub fn recover_hybrid(large: &Path, small: &Path, segments: SegmentFolder) -> Result<Recovery> {
+    let log = Inspection::on_both((FileStore::open(large, 0)?, large), (FileStore::open(small, 0)?, small))?;
+    if let Some(damage) = log.damage() {
+        return Err(damage.clone());
+    }
+    Core::open(log.into_log(), Box::new(segments), Options::default()).map(|(_, recovery)| recovery)
+}
+
 /// What was kept of a damaged log, and where the rest is.
 #[derive(Debug)]
 pub struct Salvage {
@@ -31,41 +44,78 @@ pub struct Salvage {
     pub offset: u64,
     /// What is wrong there.
     pub why: String,
-    /// A copy of the log as it was.
-    pub copy: PathBuf,
+    /// A record cannot be read. Otherwise every one could be, and only what a hybrid log says of them was damaged.
+    pub loses_records: bool,
+    /// A copy of the log as it was: of each of its files.
+    pub copies: Vec<PathBuf>,
 }
 
 /// Keeps of a damaged log what is before the damage, so that it can be opened; `None` if it is not damaged. `lost` is called for
 /// each record of at most 1 MiB behind that which can be read: it is given up because an earlier one is missing. What cannot be
 /// read is lost, too. Segments may hold changes of lost records: of a truncation that was under way, or, where log and segments lie
-/// in memory, of nearly all. The log as it was is copied first, to a file whose name ends in `.damaged` and which must not exist. So
-/// the log has to be in a file, not on a raw device.
+/// in memory, of nearly all. The log as it was is copied first, to a file whose name ends in `.damaged`; one that is there already must
+/// be the same. So the log has to be in a file, not on a raw device.
+///
+/// A power failure meanwhile changes nothing of what is kept: to do it again has the same result, once the copy has another name.
 pub fn salvage(path: &Path, lost: impl FnMut(&Entry<'_>)) -> Result<Option<Salvage>> {
-    if !std::fs::metadata(path).map_err(Error::io("examine", &path.display()))?.is_file() {
-        // Beside a device a copy would lie in memory.
-        let why = "it is no regular file, so there is no safe place for a copy beside it: copy it to a file, and salvage that";
-        return Err(Error::Invalid(format!("{}: {why}", path.display())));
-    }
+    check_file(path)?;
     let log = Inspection::on(FileStore::open(path, 0)?, path)?;
+    salvage_inspected(log, &[path], lost)
+}
+
+/// As [`salvage`], for a hybrid log in two files.
+pub fn salvage_hybrid(large: &Path, small: &Path, lost: impl FnMut(&Entry<'_>)) -> Result<Option<Salvage>> {
+    [large, small].into_iter().try_for_each(check_file)?;
+    let log = Inspection::on_both((FileStore::open(large, 0)?, large), (FileStore::open(small, 0)?, small))?;
+    salvage_inspected(log, &[large, small], lost)
+}
+
+/// As [`salvage`], for a log on devices of the program, which has a copy of it; `damage`: see [`HybridLog::open_damaged`].
+///
+/// [`HybridLog::open_damaged`]: crate::log::hybrid::HybridLog::open_damaged
+pub fn salvage_log(
+    log: Box<dyn Log>,
+    damage: Option<Error>,
+    lost: impl FnMut(&Entry<'_>),
+) -> Result<Option<Salvage>> {
+    salvage_inspected(Inspection::new("", log, damage), &[], lost)
+}
+
+/// Refuses what is no regular file: beside a device a copy would lie in memory.
+fn check_file(path: &Path) -> Result<()> {
+    if std::fs::metadata(path).map_err(Error::io("examine", &path.display()))?.is_file() {
+        return Ok(());
+    }
+    let why = "it is no regular file, so there is no safe place for a copy beside it: copy it to a file, and salvage that";
+    Err(Error::Invalid(format!("{}: {why}", path.display())))
+}
+
+/// Salvages a log that lies in these files.
+fn salvage_inspected(
+    log: Inspection,
+    files: &[&Path],
+    lost: impl FnMut(&Entry<'_>),
+) -> Result<Option<Salvage>> {
     let (mut tail, mut commits) = (log.status().head, 0);
-    let scanned = log.each_entry(|entry| {
+    let scanned = log.each_record(|entry| {
         tail = entry.position + entry.bytes as u64;
         commits += u64::from(matches!(entry.contents, crate::record::Contents::Commit(_)));
     });
-    let (offset, why) = match scanned {
-        Ok(_) => return Ok(None),
-        Err(Error::Damaged { offset, why, .. }) => (offset, why),
-        Err(error) => return Err(error),
+    let loses_records = scanned.is_err();
+    let (offset, why) = match scanned.err().or(log.damage().cloned()) {
+        None => return Ok(None),
+        Some(Error::Damaged { offset, why, .. }) => (offset, why),
+        Some(error) => return Err(error),
     };
     log.each_entry_behind(tail, lost)?;
-    let copy = copy_of(path)?;
+    let copies = files.iter().map(|path| copy_of(path)).collect::<Result<Vec<PathBuf>>>()?;
     log.into_log().cut(tail).inspect_err(|error| {
         if matches!(error, Error::Invalid(_)) {
-            // Nothing was changed: the copy would be in the way of the next attempt.
-            let _ = std::fs::remove_file(&copy);
+            // Nothing was changed: the copies would be in the way of the next attempt.
+            copies.iter().for_each(|copy| drop(std::fs::remove_file(copy)));
         }
     })?;
-    Ok(Some(Salvage { commits, offset, why, copy }))
+    Ok(Some(Salvage { commits, offset, why, loses_records, copies }))
 }
 
 /// Copies the log, durably: all of it or, after a power failure, none, besides a file whose name ends in `.new`.
@@ -89,6 +139,8 @@ fn copy_of(path: &Path) -> Result<PathBuf> {
     };
     match write() {
         Ok(()) => Ok(copy),
+        // An earlier attempt ended before it changed anything.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_same(path, &copy) => Ok(copy),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let why =
                 "exists: it is the log as it was before an earlier attempt. Keep it, under another name";
@@ -96,4 +148,26 @@ fn copy_of(path: &Path) -> Result<PathBuf> {
         }
         Err(error) => Err(Error::io("create", &copy.display())(error)),
     }
+}
+
+/// Whether two files have the same contents, as far as they can be read.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let same = || {
+        let files = [File::open(one)?, File::open(other)?];
+        let [bytes, others] = [files[0].metadata()?.len(), files[1].metadata()?.len()];
+        let mut buffers = [vec![0; COMPARED_BYTES], vec![0; COMPARED_BYTES]];
+        let mut at = 0;
+        while bytes == others && at < bytes {
+            let length = (bytes - at).min(COMPARED_BYTES as u64) as usize;
+            for (file, buffer) in files.iter().zip(&mut buffers) {
+                file.read_exact_at(&mut buffer[..length], at)?;
+            }
+            if buffers[0][..length] != buffers[1][..length] {
+                return Ok(false);
+            }
+            at += length as u64;
+        }
+        Ok::<bool, std::io::Error>(bytes == others)
+    };
+    same().unwrap_or(false)
 }

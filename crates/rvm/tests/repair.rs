@@ -110,7 +110,7 @@ fn damage(log: &Path, name: &Path, begin: u64, number: u8) {
     assert_eq!((found.commits, found.offset), (u64::from(number) - 1, 8192 + begin), "{what}");
     // All but the damaged one can be read.
     assert_eq!(lost, COMMITS - number, "{what}");
-    assert!(std::fs::read(&found.copy).unwrap() == before, "{what}");
+    assert!(std::fs::read(&found.copies[0]).unwrap() == before, "{what}");
     assert!(salvage(log, |_| ()).unwrap().is_none(), "{what}");
     assert_eq!(recover(log, SegmentFolder::new("/")).unwrap().commits, u64::from(number) - 1, "{what}");
     // To segments in memory, commits store themselves what they change.
@@ -162,7 +162,7 @@ fn the_readable_prefix_of_a_damaged_log_on_flash_is_kept() {
         assert!(matches!(refused, Err(Error::Damaged { offset, .. }) if offset == begin), "{refused:?}");
         let found = salvage(&path, |_| ()).unwrap().unwrap();
         assert_eq!((found.commits, found.offset), (u64::from(number) - 1, begin));
-        assert!(std::fs::read(&found.copy).unwrap() == before);
+        assert!(std::fs::read(&found.copies[0]).unwrap() == before);
         assert!(salvage(&path, |_| ()).unwrap().is_none());
         assert_eq!(recover(&path, SegmentFolder::new("/")).unwrap().commits, u64::from(number) - 1);
         assert_eq!(applied(&name), number - 1);

@@ -1,6 +1,6 @@
 //! `nvlab log`: what is in a log or segment of recoverable memory; recovers and repairs logs.
 
-use crate::args::LogVerb;
+use crate::args::{FoundFiles, LogFiles, LogVerb};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 
 pub fn log(output: &Output, verb: LogVerb) -> Result<(), Failure> {
     match verb {
-        LogVerb::Stat { file } => stat(output, &file),
-        LogVerb::Dump { file, bytes } => dump(output, &file, bytes),
-        LogVerb::Check { file } => check(output, &file),
-        LogVerb::Recover { file, folder, relocate } => recover(output, &file, folder, relocate),
-        LogVerb::Salvage { file } => salvage(output, &file),
+        LogVerb::Stat { log: FoundFiles { file, small } } => stat(output, &LogFiles { file, small }),
+        LogVerb::Dump { log, bytes } => dump(output, &log, bytes),
+        LogVerb::Check { log: FoundFiles { file, small } } => check(output, &LogFiles { file, small }),
+        LogVerb::Recover { log, folder, relocate } => recover(output, &log, folder, relocate),
+        LogVerb::Salvage { log } => salvage(output, &log),
     }
 }
 
@@ -70,8 +70,18 @@ enum Found {
     Heap(FoundHeap),
 }
 
-fn find(file: &Path) -> Result<Found, Failure> {
-    match Inspection::open(file) {
+impl LogFiles {
+    fn inspect(&self) -> nvlab_rvm::Result<Inspection> {
+        match &self.small {
+            Some(small) => Inspection::open_hybrid(&self.file, small),
+            None => Inspection::open(&self.file),
+        }
+    }
+}
+
+fn find(files: &LogFiles) -> Result<Found, Failure> {
+    let file = &files.file;
+    match files.inspect() {
         Ok(log) => Ok(Found::Log(log)),
         Err(error @ Error::Format { offset: 0, .. }) => match inspect::heap(file).map_err(failure)? {
             Some(heap) => Ok(Found::Heap(heap)),
@@ -81,8 +91,8 @@ fn find(file: &Path) -> Result<Found, Failure> {
     }
 }
 
-fn stat(output: &Output, file: &Path) -> Result<(), Failure> {
-    let log = match find(file)? {
+fn stat(output: &Output, files: &LogFiles) -> Result<(), Failure> {
+    let log = match find(files)? {
         Found::Log(log) => log,
         Found::Heap(FoundHeap { offset, statistics, .. }) => {
             facts::print(
@@ -133,8 +143,8 @@ fn stat(output: &Output, file: &Path) -> Result<(), Failure> {
     end.map(|_| ()).map_err(failure)
 }
 
-fn dump(output: &Output, file: &Path, bytes: usize) -> Result<(), Failure> {
-    let log = Inspection::open(file).map_err(failure)?;
+fn dump(output: &Output, files: &LogFiles, bytes: usize) -> Result<(), Failure> {
+    let log = files.inspect().map_err(failure)?;
     let columns = vec![
         Column::number("position", "position"),
         Column::number("offset", "offset"),
@@ -179,8 +189,9 @@ fn dump(output: &Output, file: &Path, bytes: usize) -> Result<(), Failure> {
     end.map(|_| ()).map_err(failure)
 }
 
-fn check(output: &Output, file: &Path) -> Result<(), Failure> {
-    match find(file)? {
+fn check(output: &Output, files: &LogFiles) -> Result<(), Failure> {
+    let file = &files.file;
+    match find(files)? {
         Found::Log(log) => {
             let mut counts = Counts::default();
             log.each_entry(|entry| counts.add(entry)).map_err(failure)?;
@@ -205,12 +216,13 @@ fn check(output: &Output, file: &Path) -> Result<(), Failure> {
 
 fn recover(
     output: &Output,
-    file: &Path,
+    files: &LogFiles,
     folder: Option<PathBuf>,
     relocate: Vec<(PathBuf, PathBuf)>,
 ) -> Result<(), Failure> {
     let mut counts = Counts::default();
-    Inspection::open(file).and_then(|log| log.each_entry(|entry| counts.add(entry))).map_err(failure)?;
+    let file = &files.file;
+    files.inspect().and_then(|log| log.each_entry(|entry| counts.add(entry))).map_err(failure)?;
     let folder = folder.unwrap_or_else(|| file.parent().map_or_else(PathBuf::new, Path::to_path_buf));
     let before = SegmentFolder::new(folder);
     for name in counts.segments.values() {
@@ -223,7 +235,11 @@ fn recover(
     let segments = relocate.into_iter().fold(before, |segments, (old, new)| segments.relocate(old, new));
     let paths: Vec<String> =
         counts.segments.values().map(|name| segments.path(name).display().to_string()).collect();
-    let recovery = repair::recover(file, segments).map_err(failure)?;
+    let recovery = match &files.small {
+        Some(small) => repair::recover_hybrid(file, small, segments),
+        None => repair::recover(file, segments),
+    };
+    let recovery = recovery.map_err(failure)?;
     facts::print(
         output,
         "nvlab.log-recovery/1",
@@ -237,19 +253,24 @@ fn recover(
     Ok(())
 }
 
-fn salvage(output: &Output, file: &Path) -> Result<(), Failure> {
+fn salvage(output: &Output, files: &LogFiles) -> Result<(), Failure> {
+    let file = &files.file;
     let mut names = Counts::default();
     // The error is the damage, or is reported by what follows.
-    let _ = Inspection::open(file).and_then(|log| log.each_entry(|entry| names.add(entry)));
+    let _ = files.inspect().and_then(|log| log.each_entry(|entry| names.add(entry)));
     let mut lost = Counts::default();
     let mut ranges: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    let found = repair::salvage(file, |entry| {
+    let see = |entry: &Entry<'_>| {
         lost.add(entry);
         entry.each_range(|range| {
             let (count, bytes) = ranges.entry(range.segment).or_default();
             (*count, *bytes) = (*count + 1, *bytes + range.data.len() as u64);
         });
-    });
+    };
+    let found = match &files.small {
+        Some(small) => repair::salvage_hybrid(file, small, see),
+        None => repair::salvage(file, see),
+    };
     let Some(found) = found.map_err(failure)? else {
         output.print(format!("{}: undamaged, nothing has been changed", file.display()));
         return Ok(());
@@ -260,6 +281,7 @@ fn salvage(output: &Output, file: &Path) -> Result<(), Failure> {
         .iter()
         .map(|(segment, (count, bytes))| format!("{}: {count} ranges, {bytes} B", name(segment)))
         .collect();
+    let copies: Vec<String> = found.copies.iter().map(|copy| copy.display().to_string()).collect();
     facts::print(
         output,
         "nvlab.log-salvage/1",
@@ -267,9 +289,9 @@ fn salvage(output: &Output, file: &Path) -> Result<(), Failure> {
             ("kept_commits", found.commits.into()),
             ("damaged_at", found.offset.into()),
             ("why", found.why.into()),
-            ("lost_commits_at_least", (lost.commits + 1).into()),
+            ("lost_commits_at_least", (lost.commits + u64::from(found.loses_records)).into()),
             ("lost_and_readable", lost_ranges.join("; ").into()),
-            ("copy", found.copy.display().to_string().into()),
+            ("copy", copies.join(" ").into()),
         ],
     );
     Ok(())

@@ -15,7 +15,7 @@ mod list;
 mod order;
 mod slot;
 
-pub use btree::{PBTreeMap, Range};
+pub use btree::{OccupiedTreeEntry, PBTreeMap, Range, TreeEntry, VacantTreeEntry};
 pub use guard::{Ref, RefMut};
 pub use hash::{Entry, OccupiedEntry, PHashMap, VacantEntry};
 pub use key::Key;

@@ -5,8 +5,9 @@
 //! type     = ["array of "] value
 //! value    = LEAF ";"                                                 u8 ... f64, bool, char, (), back
 //!          | KIND ["?"] "#" TYPE ["|" TYPE] ";"                       a pointer; "?": zero stands for none
-//!          | NAME " v" VERSION " " BYTES "{" LEAF ";" {NAME "=" NUMBER ";"} "}"         an enum
+//!          | NAME " v" VERSION " " BYTES "{" LEAF ";" {variant} "}"                     an enum
 //!          | NAME " v" VERSION " " BYTES "{" {FIELD "@" OFFSET ":" value} "}"           a struct
+//! variant  = NAME "=" NUMBER (";" | "{" {FIELD "@" OFFSET ":" value} "}")              its fields hold no pointers
 //! ```
 //!
 //! Names that begin with a dot are this library's. The words may come from a hostile file: every length is checked, and nothing is
@@ -34,7 +35,8 @@ pub(crate) enum Form {
     },
     Enum {
         integer: Integer,
-        variants: Vec<(String, i128)>,
+        bytes: u64,
+        variants: Vec<Variant>,
     },
     Struct {
         name: String,
@@ -54,6 +56,13 @@ pub(crate) enum Form {
 pub(crate) struct Integer {
     pub bytes: u64,
     pub is_signed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Variant {
+    pub name: String,
+    pub number: i128,
+    pub fields: Vec<Field>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -217,8 +226,8 @@ impl Form {
             Form::Unit => 0,
             Form::Bool => 1,
             Form::Char => 4,
-            Form::Integer(integer) | Form::Enum { integer, .. } => integer.bytes,
-            Form::Float { bytes } | Form::Struct { bytes, .. } => *bytes,
+            Form::Integer(integer) => integer.bytes,
+            Form::Float { bytes } | Form::Struct { bytes, .. } | Form::Enum { bytes, .. } => *bytes,
             Form::Array { count, element } => count * element.bytes(),
             Form::Pointer(_) => 8,
             Form::Vec(_) => 24,
@@ -345,15 +354,8 @@ impl<'t> Parser<'t> {
         loop {
             match self.until(&['}', '@', ';'])? {
                 ("", '}') => break,
-                (field, '@') => {
-                    let offset: u64 = number(self.until(&[':'])?.0)?;
-                    let form = self.value(depth + 1)?;
-                    if offset.checked_add(form.bytes()).is_none_or(|end| end > bytes) {
-                        return Err(format!("field {field:?} of {name} ends behind it"));
-                    }
-                    fields.push(Field { name: field.into(), offset, form });
-                }
-                (leaf, ';') if fields.is_empty() => return self.variants(leaf, bytes),
+                (field, '@') => fields.push(self.field(field, bytes, depth)?),
+                (leaf, ';') if fields.is_empty() => return self.variants(leaf, bytes, depth),
                 (text, _) => return Err(format!("{text:?} is no field")),
             }
         }
@@ -367,17 +369,50 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn variants(&mut self, leaf: &str, bytes: u64) -> Parsed<Form> {
-        let integer = integer(leaf).filter(|integer| integer.bytes == bytes);
+    /// A field of what has so many bytes.
+    fn field(&mut self, name: &str, bytes: u64, depth: u32) -> Parsed<Field> {
+        let offset: u64 = number(self.until(&[':'])?.0)?;
+        let form = self.value(depth + 1)?;
+        match offset.checked_add(form.bytes()).is_some_and(|end| end <= bytes) {
+            true => Ok(Field { name: name.into(), offset, form }),
+            false => Err(format!("field {name:?} ends behind what it is in")),
+        }
+    }
+
+    fn variants(&mut self, leaf: &str, bytes: u64, depth: u32) -> Parsed<Form> {
+        let integer = integer(leaf).filter(|integer| integer.bytes <= bytes);
         let integer = integer.ok_or_else(|| format!("an enum of {bytes} B with {leaf:?}"))?;
         let mut variants = Vec::new();
         loop {
-            match self.until(&['}', ';'])? {
-                ("", '}') => return Ok(Form::Enum { integer, variants }),
-                (variant, _) => {
-                    let (name, value) = variant.split_once('=').ok_or("a variant without a number")?;
-                    variants.push((name.into(), number(value)?));
+            let (variant, end) = self.until(&['}', ';', '{'])?;
+            if (variant, end) == ("", '}') {
+                let has_fields = variants.iter().any(|Variant { fields, .. }| !fields.is_empty());
+                return match has_fields || integer.bytes == bytes {
+                    true => Ok(Form::Enum { integer, bytes, variants }),
+                    false => Err(format!("an enum of {bytes} B with {leaf:?}")),
+                };
+            }
+            let (name, value) = variant.split_once('=').ok_or("a variant without a number")?;
+            let fields = if end == '{' { self.fields_of_variant(bytes, depth)? } else { Vec::new() };
+            variants.push(Variant { name: name.into(), number: number(value)?, fields });
+        }
+    }
+
+    fn fields_of_variant(&mut self, bytes: u64, depth: u32) -> Parsed<Vec<Field>> {
+        let mut fields = Vec::new();
+        loop {
+            match self.until(&['}', '@'])? {
+                ("", '}') => return Ok(fields),
+                (name, '@') => {
+                    let field = self.field(name, bytes, depth)?;
+                    let mut pointers = Vec::new();
+                    field.form.pointers(0, &mut pointers, 1)?;
+                    if !pointers.is_empty() {
+                        return Err(format!("field {name:?} of a variant holds a pointer"));
+                    }
+                    fields.push(field);
                 }
+                (text, _) => return Err(format!("{text:?} is no field")),
             }
         }
     }
@@ -409,8 +444,16 @@ mod tests {
         assert_eq!((root.pointers[1].offset, root.pointers[1].to), (8, [2, 0]));
         let array = schema.get(2).unwrap();
         assert!(array.is_array && schema.get(0).is_none() && schema.get(3).is_none());
-        let variants = vec![("Low".into(), -1), ("High".into(), 4)];
-        assert_eq!(array.form, Form::Enum { integer: Integer { bytes: 1, is_signed: true }, variants });
+        let variant = |name: &str, number| Variant { name: name.into(), number, fields: Vec::new() };
+        let variants = vec![variant("Low", -1), variant("High", 4)];
+        assert_eq!(
+            array.form,
+            Form::Enum { integer: Integer { bytes: 1, is_signed: true }, bytes: 1, variants }
+        );
+        let text = "Maybe<u64>\tMaybe v1 16{u8;None=0;Some=1{0@8:u64;}}\n";
+        let schema = Schema::parse(text).unwrap();
+        let Form::Enum { bytes: 16, variants, .. } = &schema.get(1).unwrap().form else { panic!("{text}") };
+        assert_eq!((variants[0].fields.len(), variants[1].fields[0].offset), (0, 8));
     }
 
     #[test]
@@ -435,6 +478,11 @@ mod tests {
             "x\t.array v4294967295 18446744073709551615{@0:u8;}",
             "x\tS v1 9{a@18446744073709551615:u8;}",
             "x\tS v1 2{u16;A}",
+            "x\tS v1 16{u8;A=1;}",
+            "x\tS v1 16{u8;A=1{0@9:u64;}}",
+            "x\tS v1 16{u8;A=1{0@8:box?#0;}}",
+            "x\tS v1 16{u8;A=1{0@8:u64;}",
+            "x\tS v1 16{u8;A=1{u64;}}",
         ] {
             let read = Schema::parse(text);
             assert!(read.is_err() || text.is_empty(), "{text:?}: {read:?}");

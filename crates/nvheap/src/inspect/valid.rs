@@ -1,6 +1,6 @@
 //! Whether bytes are a value of their type, as far as not every pattern is one.
 
-use super::schema::{Field, Form, Integer};
+use super::schema::{Field, Form, Integer, Variant};
 
 /// Slots of the nodes of maps.
 pub(crate) const SLOTS: usize = 15;
@@ -45,12 +45,12 @@ impl Form {
         match self {
             Form::Bool if bytes[0] > 1 => wrong("bool"),
             Form::Char if char::from_u32(integer(bytes, CHAR) as u32).is_none() => wrong("char"),
-            Form::Enum { integer: kind, variants } => {
-                let found = integer(bytes, *kind);
-                match variants.iter().any(|(_, value)| *value == found) {
-                    true => Ok(()),
-                    false => Err(format!("no variant has number {found}")),
-                }
+            Form::Enum { .. } => {
+                let fields = &self.variant(bytes)?.fields;
+                let at = |field: &Field| (field.offset as usize, base + field.offset);
+                fields
+                    .iter()
+                    .try_for_each(|field| field.form.check(&bytes[at(field).0..], at(field).1, texts))
             }
             Form::Pointer(pointer) if !pointer.is_optional && word(bytes, 0) == Some(0) => wrong("pointer"),
             Form::Array { count, element } if element.is_selective() => {
@@ -120,6 +120,14 @@ impl Form {
     pub fn lacks_value(&self, bytes: &[u8]) -> bool {
         matches!(self, Form::Struct { name, .. } if name == ".link")
             && self.slots(bytes) == Some(Some(Vec::new()))
+    }
+
+    /// The variant that these bytes of an enum are.
+    pub fn variant(&self, bytes: &[u8]) -> Result<&Variant, String> {
+        let Form::Enum { integer: kind, variants, .. } = self else { return Err("this is no enum".into()) };
+        let number = integer(bytes, *kind);
+        let found = variants.iter().find(|variant| variant.number == number);
+        found.ok_or_else(|| format!("no variant has number {number}"))
     }
 
     /// A field of a struct.

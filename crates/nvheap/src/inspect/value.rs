@@ -1,7 +1,7 @@
 //! Values read from a heap by the types that its file keeps.
 
 use super::Inspection;
-use super::schema::{Field, Form, PointerAt, Pointing, Type};
+use super::schema::{Field, Form, PointerAt, Pointing, Type, Variant};
 use super::survey::View;
 use super::text;
 use super::valid::{CHAR, integer, word};
@@ -73,9 +73,9 @@ pub enum Value {
         /// Bytes it has in all.
         bytes: u64,
     },
-    /// Fields by name, those of a tuple by number.
+    /// Fields by name, those of a tuple by number; of a variant of an enum, too, if it has any.
     Struct {
-        /// The type without its modules.
+        /// The type without its modules, or the variant.
         name: String,
         /// Names and values.
         fields: Vec<(String, Value)>,
@@ -208,12 +208,13 @@ impl<'v> Reader<'v> {
                 Value::Single(f32::from_le_bytes(bytes.try_into().map_err(|_| short())?))
             }
             Form::Float { .. } => Value::Double(f64::from_le_bytes(bytes.try_into().map_err(|_| short())?)),
-            Form::Enum { integer: kind, variants } => {
-                let found = variants.iter().find(|(_, value)| *value == number(*kind));
-                let found = found.ok_or_else(|| {
-                    Error::damaged(home, format!("no variant has number {}", number(*kind)))
-                })?;
-                Value::Variant(found.0.clone())
+            Form::Enum { .. } => {
+                let Variant { name, fields, .. } =
+                    form.variant(bytes).map_err(|why| Error::damaged(home, why))?;
+                match fields.is_empty() {
+                    true => Value::Variant(name.clone()),
+                    false => self.fields(name, fields, bytes, home, depth)?,
+                }
             }
             Form::Array { count, element } => self.array(*count, element, bytes, home, depth)?,
             Form::Struct { name, fields, .. } => match name.as_str() {

@@ -24,7 +24,7 @@ impl<'t> RawTx<'t> {
     }
 
     /// What the next transaction reads, as long as it changes nothing, is of this moment, whatever others commit meanwhile; nothing
-    /// if somebody else has a snapshot.
+    /// if there are as many snapshots as there may be.
     pub fn begin_snapshot(self) -> Result<()> {
         let snapshot = self.core().take_snapshot()?;
         self.context.is_past.set(snapshot.is_some());

@@ -2,6 +2,7 @@
 //! that are not durable. What is found is the state before the transaction or after it, and every block and count agrees.
 
 use crate::common::{file, images, is_exhaustive};
+use nvlab_nvheap::collections::TreeEntry;
 use nvlab_nvheap::{
     Brand, Delays, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist, Result, Simulated, Tx,
 };
@@ -147,6 +148,16 @@ fn small_changes_take_one_fence() {
 fn nodes_split_and_merge_as_a_whole() {
     // Fifteen entries fill the only leaf, and then 80 of them two levels.
     cut(|root, tx| fill(root, tx, 15), |root, tx| root.tree.insert(tx, 7, 7).map(|_| ()));
+    // By their places, of which some are in inner nodes.
+    cut(
+        |root, tx| fill(root, tx, 80),
+        |root, tx| {
+            (0..60).try_for_each(|key| match root.tree.entry(tx, key * 15)? {
+                TreeEntry::Occupied(found) => found.remove().map(drop),
+                TreeEntry::Vacant(free) => free.insert(key),
+            })
+        },
+    );
     cut(
         |root, tx| fill(root, tx, 80),
         |root, tx| {

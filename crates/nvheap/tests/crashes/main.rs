@@ -7,4 +7,5 @@ mod kill;
 mod kill_collections;
 mod killed;
 mod large;
+mod tagged;
 mod transactions;

@@ -14,3 +14,4 @@ mod snapshots;
 mod space;
 mod strays;
 mod threads;
+mod tree_entries;

@@ -172,6 +172,80 @@ fn a_long_read_ends_beside_a_writer() {
     assert!(found.problems.is_empty() && found.unreachable == 0, "{found:?}");
 }
 
+/// Each has a snapshot of its own, of another moment.
+#[test]
+fn several_long_reads_end_beside_a_writer() {
+    const READERS: usize = 3;
+    const READS: usize = 15;
+    let (_folder, path) = folder();
+    let mut heap = create(&path);
+    let root = heap.root().unwrap();
+    let tries = AtomicU64::new(0);
+    beside_a_writer(&heap, |changes| {
+        std::thread::scope(|scope| {
+            for _ in 0..READERS {
+                scope.spawn(|| {
+                    for _ in 0..READS {
+                        let before = changes.load(Relaxed);
+                        let seen = heap.transaction(|tx| {
+                            tries.fetch_add(1, Relaxed);
+                            let seen = look(&*root.read(tx)?, tx)?;
+                            // The others begin meanwhile.
+                            std::thread::sleep(std::time::Duration::from_millis(5));
+                            assert_eq!(look(&*root.read(tx)?, tx)?, seen, "two moments");
+                            Ok(seen)
+                        });
+                        assert!(seen.unwrap() >= before);
+                    }
+                });
+            }
+        });
+    });
+    let tries = tries.into_inner();
+    assert!(tries <= (READERS * READS * 6) as u64, "{tries} tries");
+    let found = heap.check().unwrap();
+    assert!(found.problems.is_empty() && found.unreachable == 0, "{found:?}");
+}
+
+/// The program that [`another_program_reads_a_backup_while_this_one_writes`] starts.
+#[test]
+fn another_program() {
+    let Some(copy) = std::env::var_os("NVHEAP_TEST_COPY") else { return };
+    let open = Heap::<Busy>::open(std::env::var_os("NVHEAP_TEST_HEAP").unwrap(), Options::default());
+    let refused = open.expect_err("it is open").to_string();
+    assert!(refused.contains("is in use") && refused.contains("backup_to"), "{refused}");
+    let heap = Heap::<Busy>::open(copy, Options::default()).unwrap();
+    let root = heap.root().unwrap();
+    let seen = heap.transaction(|tx| look(&*root.read(tx)?, tx)).unwrap();
+    println!("seen: {seen};");
+}
+
+#[test]
+fn another_program_reads_a_backup_while_this_one_writes() {
+    let (folder, path) = folder();
+    let heap = create(&path);
+    beside_a_writer(&heap, |changes| {
+        for round in 0..3 {
+            let (before, copy) = (changes.load(Relaxed), folder.path().join(format!("copy-{round}")));
+            heap.backup_to(&copy).unwrap();
+            let after = changes.load(Relaxed) + 1;
+            let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+            program.args(["--exact", "snapshots::another_program", "--nocapture"]);
+            let output =
+                program.env("NVHEAP_TEST_COPY", &copy).env("NVHEAP_TEST_HEAP", &path).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{said}");
+            let seen = said.split_once("seen: ").and_then(|(_, rest)| rest.split_once(';')).unwrap().0;
+            let seen: u64 = seen.parse().unwrap();
+            assert!((before..=after).contains(&seen), "{seen} of {before} to {after}");
+        }
+        let changes_before = changes.load(Relaxed);
+        while changes.load(Relaxed) < changes_before + 10 {
+            std::thread::yield_now();
+        }
+    });
+}
+
 #[test]
 fn a_read_that_changes_something_in_the_end_is_no_snapshot() {
     let (_folder, path) = folder();

@@ -11,7 +11,7 @@
 //! commit than there are processors, those that wait poll instead and give way to each other: eight that go to sleep and are woken
 //! take longer than the force itself. No processor is idle then, and a commit takes about twice the processor time.
 
-use super::state::{Core, State};
+use super::state::{Core, State, panicked};
 use crate::Result;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -23,6 +23,37 @@ const SHORT_FORCE: Duration = Duration::from_micros(20);
 const MEMORY_FORCE: Duration = Duration::from_micros(2);
 /// The longest wait for company.
 const GATHER_MAX: Duration = Duration::from_millis(2);
+
+/// A force. Dropped by a panic, it fails the log: nobody knows what of the records is in it, and others wait for its end.
+struct UnderWay<'a> {
+    core: &'a Core,
+    state: Option<MutexGuard<'a, State>>,
+}
+
+impl<'a> UnderWay<'a> {
+    /// The state, locked from now on.
+    #[inline]
+    fn state(&mut self) -> &mut State {
+        self.state.get_or_insert_with(|| self.core.state())
+    }
+
+    /// It has ended.
+    #[inline]
+    fn end(mut self) -> MutexGuard<'a, State> {
+        let state = self.state.take();
+        let core = self.core;
+        std::mem::forget(self);
+        state.unwrap_or_else(|| core.state())
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let mut state = self.state.take().unwrap_or_else(|| self.core.state());
+        state.is_forcing = false;
+        self.core.fail(state, panicked("force"));
+    }
+}
 
 impl Core {
     /// Returns when every record before `position` is durable.
@@ -93,14 +124,17 @@ impl Core {
 
     /// Of a log in memory: to release the lock meanwhile would take longer. Whatever can be done before the fence is: the
     /// processor runs on behind it for some hundreds of instructions, which had better be those of the next transaction.
-    fn force_memory<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
+    fn force_memory<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
+        let mut under_way = UnderWay { core: self, state: Some(state) };
+        let state = under_way.state();
         state.store_through();
         let mut log = self.log();
         let appended = log.append(state.spool_start, &state.spool);
         state.spool_start = state.tail();
         state.keep_to_store();
         let result = appended.and_then(|()| log.force());
-        (state, result)
+        drop(log);
+        (under_way.end(), result)
     }
 
     /// Of a log on a device: others commit meanwhile.
@@ -115,6 +149,7 @@ impl Core {
         let early = if is_watched { state.waiting_for_force.min(self.processors - 1) } else { 0 };
         drop(state);
 
+        let mut under_way = UnderWay { core: self, state: None };
         let mut log = self.log();
         let mut began = None;
         let result = log.append(start, &records).and_then(|()| {
@@ -127,14 +162,14 @@ impl Core {
         let took = began.map(|began| began.elapsed());
         drop(log);
 
-        let mut state = self.state();
+        let state = under_way.state();
         if let Some(took) = took {
             state.syncs.note(took, &self.wake_ups);
         }
         state.is_forcing = false;
         records.clear();
         state.spare = records;
-        (state, result)
+        (under_way.end(), result)
     }
 
     fn end_force<'a>(

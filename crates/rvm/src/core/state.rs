@@ -10,6 +10,7 @@ use crate::record::Place;
 use crate::store::take_room;
 use crate::{Error, Log, Result, Segments, Status, Store};
 use rustix::thread::futex::{self, Timespec};
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -185,9 +186,24 @@ impl State {
     }
 }
 
+/// What a log fails with when a thread that was about to `verb` it panicked.
+pub(super) fn panicked(verb: &str) -> Error {
+    Error::io(verb, &"the log")(io::Error::other("the thread that did it panicked"))
+}
+
+#[cold]
+fn poisoned<'a>(locked: PoisonError<MutexGuard<'a, State>>) -> MutexGuard<'a, State> {
+    let mut state = locked.into_inner();
+    state.failed.get_or_insert_with(|| Arc::new(panicked("change")));
+    state
+}
+
 impl Core {
+    /// The state, locked. If a thread panicked with it locked, a record may be there in part, or less than was announced: then the log has
+    /// failed.
+    #[inline]
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(poisoned)
     }
 
     pub(super) fn log(&self) -> MutexGuard<'_, Box<dyn Log>> {
@@ -262,7 +278,7 @@ impl Core {
     /// Waits until the head moves, a truncation ends or is wanted, or the log closes.
     pub(super) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting_for_space += 1;
-        state = self.space.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state = self.space.wait(state).unwrap_or_else(poisoned);
         state.waiting_for_space -= 1;
         state
     }

@@ -4,10 +4,9 @@
 //! Order: the epoch is forced; its changes are written to the segments, which are synced; the head moves. After
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.
 
-use super::state::{Core, State};
+use super::state::{Core, State, panicked};
 use crate::scan::Windows;
 use crate::{Error, Result, Store};
-use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// A truncation. Dropped by a panic, it fails the log: what the segments have now nobody knows, and others wait for its end.
@@ -17,8 +16,7 @@ impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.is_truncating = false;
-        let panicked = io::Error::other("the thread that did it panicked");
-        self.0.fail(state, Error::io("truncate", &"the log")(panicked));
+        self.0.fail(state, panicked("truncate"));
     }
 }
 

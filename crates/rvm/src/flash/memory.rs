@@ -57,6 +57,21 @@ impl MemoryFlash {
         MemoryFlash { shape, state: Arc::new(Mutex::new(state)) }
     }
 
+    /// Another device in the same state.
+    pub fn copy(&self) -> MemoryFlash {
+        let State { cells, wear, worn_out, seed, operations, cut_at, is_off } = &*self.state();
+        let state = State {
+            cells: cells.clone(),
+            wear: wear.clone(),
+            worn_out: worn_out.clone(),
+            seed: *seed,
+            operations: *operations,
+            cut_at: *cut_at,
+            is_off: *is_off,
+        };
+        MemoryFlash { shape: self.shape, state: Arc::new(Mutex::new(state)) }
+    }
+
     /// Programs and erases so far.
     pub fn operations(&self) -> u64 {
         self.state().operations

@@ -102,8 +102,8 @@ pub trait Log: Debug + Send {
     /// Begins a new generation with an empty log, after the records up to `tail` have been applied; durable when it
     /// returns. Returns the new head, where the next append begins: `tail` or somewhat later.
     fn reset(&mut self, tail: u64) -> Result<u64>;
-    /// Makes `tail`, where a record cannot be read, the end: nothing behind it can be read any more. Durable when it returns.
-    /// Hybrid logs refuse.
+    /// Makes `tail`, where a record cannot be read, the end: nothing behind it can be read any more. Durable when it returns. A power
+    /// failure meanwhile leaves everything before `tail` as it was. Logs that cannot be repaired in place refuse.
     fn cut(&mut self, _tail: u64) -> Result<()> {
         Err(cannot_cut(&self.name()))
     }
@@ -122,4 +122,55 @@ pub trait Log: Debug + Send {
     }
     /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
     fn offset(&self, position: u64) -> u64;
+}
+
+impl<L: Log + ?Sized> Log for Box<L> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+    fn capacity(&self) -> u64 {
+        (**self).capacity()
+    }
+    fn status(&self) -> Status {
+        (**self).status()
+    }
+    fn read(&mut self, position: u64, into: &mut [u8]) -> Result<()> {
+        (**self).read(position, into)
+    }
+    fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        (**self).append(position, data)
+    }
+    fn begin_rewrite(&mut self) -> Result<()> {
+        (**self).begin_rewrite()
+    }
+    fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
+        (**self).rewrite(position, data)
+    }
+    fn end_rewrite(&mut self) -> Result<()> {
+        (**self).end_rewrite()
+    }
+    fn force(&mut self) -> Result<()> {
+        (**self).force()
+    }
+    fn truncate(&mut self, head: u64) -> Result<()> {
+        (**self).truncate(head)
+    }
+    fn reset(&mut self, tail: u64) -> Result<u64> {
+        (**self).reset(tail)
+    }
+    fn cut(&mut self, tail: u64) -> Result<()> {
+        (**self).cut(tail)
+    }
+    fn mark(&self) -> Option<u64> {
+        (**self).mark()
+    }
+    fn is_flash(&self) -> bool {
+        (**self).is_flash()
+    }
+    fn view(&self) -> Result<Option<View>> {
+        (**self).view()
+    }
+    fn offset(&self, position: u64) -> u64 {
+        (**self).offset(position)
+    }
 }

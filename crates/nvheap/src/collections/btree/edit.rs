@@ -5,7 +5,7 @@ use super::{PBTreeMap, Path, peek_inner, write_inner, write_leaf};
 use crate::collections::key::Key;
 use crate::error::Result;
 use crate::persist::{Brand, Persist};
-use crate::pointer::{Room, write};
+use crate::pointer::{Room, Write, write};
 use crate::tx::Tx;
 use std::cmp::Ordering;
 use std::num::NonZeroU64;
@@ -41,18 +41,33 @@ pub(super) fn insert<K: Key<H>, V: Persist<H>, H: Brand>(
     let mut leaf = write_leaf::<K, V, H>(tx, at)?;
     match leaf.search(|other| other.compare_keys(tx, &key))? {
         Ok(position) => return Ok(Some(leaf.replace(position, key, value).1)),
-        Err(position) if !leaf.is_full() => _ = leaf.insert(position, key, value),
-        Err(position) => {
-            let (mut right, raised) = split(&mut *leaf, Entries::new());
-            match position.checked_sub(SPLIT + 1) {
-                None => leaf.insert(position, key, value),
-                Some(position) => right.insert(position, key, value),
-            };
-            drop(leaf);
-            raise(map, tx, path, raised, Child::leaf(tx, right)?)?;
-        }
+        Err(position) => insert_at(map, tx, path, leaf, position, key, value)?,
     }
     map.count(tx, stripe, 1).map(|()| None)
+}
+
+/// Inserts an entry at a position of the leaf at the end of a path. It is not counted.
+#[inline]
+pub(super) fn insert_at<K: Key<H>, V: Persist<H>, H: Brand>(
+    map: &PBTreeMap<K, V, H>,
+    tx: &Tx<'_, H>,
+    path: Path,
+    mut leaf: Write<'_, Entries<K, V>>,
+    position: usize,
+    key: K,
+    value: V,
+) -> Result<()> {
+    if !leaf.is_full() {
+        leaf.insert(position, key, value);
+        return Ok(());
+    }
+    let (mut right, raised) = split(&mut *leaf, Entries::new());
+    match position.checked_sub(SPLIT + 1) {
+        None => leaf.insert(position, key, value),
+        Some(position) => right.insert(position, key, value),
+    };
+    drop(leaf);
+    raise(map, tx, path, raised, Child::leaf(tx, right)?)
 }
 
 /// Moves the upper half of a full node to an empty one; the entry between them rises.
@@ -122,27 +137,67 @@ pub(super) fn remove<K: Key<H>, V: Persist<H>, H: Brand>(
         path.push(at, position);
         at = inner.child(tx, position)?;
     }
-    let mut leaf = write_leaf::<K, V, H>(tx, at)?;
-    let removed = match found {
+    let leaf = write_leaf::<K, V, H>(tx, at)?;
+    let position = match found {
+        Some(_) => last(tx, &leaf)?,
         None => match leaf.search(&mut compare)? {
-            Ok(position) => leaf.remove(position),
+            Ok(position) => position,
             Err(_) => return Ok(None),
         },
-        Some((node, position)) => {
-            // Only in a damaged tree is a leaf empty that is not the top.
-            let last = leaf.len().checked_sub(1).ok_or_else(|| damaged(tx))?;
-            let (key, value, slot) = leaf.remove(last);
-            let (key, value) = write_inner::<K, V, H>(tx, node)?.entries.replace(position, key, value);
-            (key, value, slot)
-        }
     };
+    let removed = remove_at(map, tx, path, found, (leaf, at), position)?;
+    map.count(tx, stripe, -1)?;
+    Ok(Some(removed))
+}
+
+/// Removes the entry at a position of the inner node at the end of a path. It is not counted.
+pub(super) fn remove_inner<K: Key<H>, V: Persist<H>, H: Brand>(
+    map: &PBTreeMap<K, V, H>,
+    tx: &Tx<'_, H>,
+    mut path: Path,
+    found: (NonZeroU64, usize),
+    height: usize,
+) -> Result<(K, V)> {
+    let (mut at, mut position) = found;
+    while path.steps().len() < height {
+        let mut room = Room::new();
+        let inner = peek_inner::<K, V, H>(tx, at, &mut room)?;
+        if at != found.0 {
+            position = inner.keys.len();
+        }
+        path.push(at, position);
+        at = inner.child(tx, position)?;
+    }
+    let leaf = write_leaf::<K, V, H>(tx, at)?;
+    let position = last(tx, &leaf)?;
+    remove_at(map, tx, path, Some(found), (leaf, at), position)
+}
+
+/// The position of the last entry of a leaf, which is not the top. Only in a damaged tree has it none.
+fn last<K: Key<H>, V: Persist<H>, H: Brand>(tx: &Tx<'_, H>, leaf: &Entries<K, V>) -> Result<usize> {
+    leaf.len().checked_sub(1).ok_or_else(|| damaged(tx))
+}
+
+/// Removes the entry at a position of the leaf at the end of a path; or it takes the place of `found`, an entry of an inner node on the
+/// path, which is removed. It is not counted.
+pub(super) fn remove_at<K: Key<H>, V: Persist<H>, H: Brand>(
+    map: &PBTreeMap<K, V, H>,
+    tx: &Tx<'_, H>,
+    path: Path,
+    found: Option<(NonZeroU64, usize)>,
+    (mut leaf, at): (Write<'_, Entries<K, V>>, NonZeroU64),
+    position: usize,
+) -> Result<(K, V)> {
+    let (mut key, mut value, _) = leaf.remove(position);
+    if let Some((node, position)) = found {
+        (key, value) = write_inner::<K, V, H>(tx, node)?.entries.replace(position, key, value);
+    }
     let is_short = leaf.len() < ENTRIES_MIN;
     drop(leaf);
     if is_short {
         refill(map, tx, path, at)?;
     }
-    map.count(tx, stripe, -1)?;
-    Ok(Some((removed.0, removed.1)))
+    Ok((key, value))
 }
 
 #[cold]

@@ -4,9 +4,11 @@
 //! changed as a whole, of which a commit writes what differs.
 
 mod edit;
+mod entry;
 mod iter;
 mod node;
 
+pub use entry::{OccupiedTreeEntry, TreeEntry, VacantTreeEntry};
 pub use iter::Range;
 
 use super::counter::{Counter, Stripe};
@@ -144,6 +146,10 @@ impl Path {
         self.len += 1;
     }
 
+    fn steps(&self) -> &[(NonZeroU64, usize)] {
+        &self.steps[..self.len]
+    }
+
     fn pop(&mut self) -> Option<(NonZeroU64, usize)> {
         self.len = self.len.checked_sub(1)?;
         Some(self.steps[self.len])
@@ -240,6 +246,34 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
     /// Whether it has a key.
     pub fn contains_key(&self, tx: &Tx<'_, H>, query: &K::Query) -> Result<bool> {
         Ok(self.find(tx, query)?.is_some())
+    }
+
+    /// The place of a key, to be looked at and changed: it is searched once. The node that it is in is borrowed for a change, even if
+    /// nothing is changed.
+    ///
+    /// ```
+    /// # use nvlab_nvheap::{Brand, Heap, Options, PBTreeMap, Persist};
+    /// use nvlab_nvheap::collections::TreeEntry;
+    /// # struct Names;
+    /// # impl Brand for Names { type Root = Root; }
+    /// # #[derive(Persist)]
+    /// # #[persist(heap = Names)]
+    /// # #[repr(C)]
+    /// # struct Root { map: PBTreeMap<u64, u64, Names> }
+    /// # let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    /// # let made = |tx: &_| Ok(Root { map: PBTreeMap::new(tx)? });
+    /// # let heap = Heap::<Names>::create(&folder.path().join("heap"), Options::default(), made).unwrap();
+    /// # let root = heap.root().unwrap();
+    /// # heap.transaction(|tx| {
+    /// # let map = &root.read(tx)?.map;
+    /// match map.entry(tx, 5)? {
+    ///     TreeEntry::Occupied(found) => drop(found.remove()?),
+    ///     TreeEntry::Vacant(free) => free.insert(1)?,
+    /// }
+    /// # Ok(()) }).unwrap();
+    /// ```
+    pub fn entry<'t>(&'t self, tx: &'t Tx<'_, H>, key: K) -> Result<TreeEntry<'t, K, V, H>> {
+        entry::entry(self, tx, key)
     }
 
     /// Inserts an entry, or replaces that of an equal key, whose value it returns.

@@ -32,14 +32,17 @@
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
 mod entry;
+mod salvage;
+mod scan;
 
-use super::{Log, Status, cannot_cut, rewrite_to};
+use super::{Log, Status, rewrite_to};
 use crate::checksum::crc32c;
 use crate::core::View;
 use crate::flash::by_block;
 use crate::log::status::{self, StatusPair};
 use crate::{Error, Result, Store};
 use entry::{Entry, HEADER};
+pub(crate) use salvage::has_entry;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -95,6 +98,13 @@ impl<L: Log> HybridLog<L> {
     /// Opens the log on a small log, just opened, and the store that belongs to it.
     /// [`Log::reset`] makes it ready for appends.
     pub fn open(small: L, store: Box<dyn Store>, store_name: &str, threshold: usize) -> Result<HybridLog<L>> {
+        let mut log = Self::find(small, store, store_name, threshold)?;
+        log.scan()?;
+        Ok(log)
+    }
+
+    /// The log whose entries are yet to be found.
+    fn find(small: L, store: Box<dyn Store>, store_name: &str, threshold: usize) -> Result<HybridLog<L>> {
         let status = StatusPair::open(store.as_ref(), store_name, 0, KIND)?;
         let (identity, other) = (status.status().identity, small.status().identity);
         if identity != other {
@@ -108,9 +118,7 @@ impl<L: Log> HybridLog<L> {
             return Err(Error::Format { what: store_name.into(), offset: bytes, why });
         }
         let small_tail = small.status().head;
-        let mut log = Self::new(small, store, store_name, status, threshold, small_tail);
-        log.scan()?;
-        Ok(log)
+        Ok(Self::new(small, store, store_name, status, threshold, small_tail))
     }
 
     fn new(
@@ -136,62 +144,6 @@ impl<L: Log> HybridLog<L> {
             forced: 0,
             failed: None,
         }
-    }
-
-    /// Finds the entries of the small log.
-    fn scan(&mut self) -> Result<()> {
-        let status = self.status();
-        while let Some(entry) = self.entry_at(self.small_tail)? {
-            let at = self.small_tail;
-            let is_inline = !entry.is_large;
-            let next = at + HEADER as u64 + if is_inline { u64::from(entry.bytes) } else { 0 };
-            // Of what is partly before the head, the store may have been written again.
-            if is_inline || entry.position >= status.head {
-                let mut data = vec![0; entry.bytes as usize];
-                match is_inline {
-                    true => self.small.read(at + HEADER as u64, &mut data)?,
-                    false => self.read_store(entry.position, &mut data)?,
-                }
-                if crc32c(&[&data]) != entry.crc {
-                    // The last append may have been torn. A stub was appended when its data were durable.
-                    if is_inline && self.entry_behind(at)?.is_none() {
-                        return Ok(());
-                    }
-                    return Err(self.damaged(&entry, at));
-                }
-            }
-            if entry.end() > status.head {
-                self.entries.push_back((entry, at));
-            }
-            self.small_tail = next;
-        }
-        let at = self.small_tail;
-        let Some(later) = self.entry_behind(at)? else { return Ok(()) };
-        let why = format!("no entry can be read, but everything before position {later} was durable");
-        Err(Error::Damaged { what: self.small.name(), offset: self.small.offset(at), why })
-    }
-
-    /// A position of the small log behind `at` before which everything was durable: one with an entry, or its mark.
-    fn entry_behind(&mut self, at: u64) -> Result<Option<u64>> {
-        const WINDOW: usize = 64 << 10;
-        let (small, status) = (self.small.status(), self.status());
-        // Without an entry of this generation, the small log may not have been reset for it.
-        if let Some(mark) = self.small.mark().filter(|&mark| small.head < at && at < mark) {
-            return Ok(Some(mark));
-        }
-        let end = small.head + self.small.capacity();
-        let mut window = Vec::new();
-        for start in (at + 1..end).step_by(WINDOW) {
-            window.resize((end - start).min((WINDOW + HEADER - 1) as u64) as usize, 0);
-            self.small.read(start, &mut window)?;
-            let mut headers = window.windows(HEADER).zip(start..);
-            let is_entry =
-                |header: &[u8], at| Entry::decode(header.try_into().expect("24 bytes"), status, at).is_some();
-            if let Some((_, found)) = headers.find(|&(header, at)| is_entry(header, at)) {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
     }
 
     /// The entry at a position of the small log, if there is one.
@@ -463,9 +415,11 @@ impl<L: Log> Log for HybridLog<L> {
         Ok(head)
     }
 
-    /// It would be on one device, and records are on two.
-    fn cut(&mut self, _tail: u64) -> Result<()> {
-        Err(cannot_cut(&self.name()))
+    /// What is kept moves to the store: see [`salvage`].
+    fn cut(&mut self, tail: u64) -> Result<()> {
+        self.check()?;
+        let cut = self.try_cut(tail);
+        self.fail_on_error(cut)
     }
 
     /// Everything before an entry was durable when that was appended. Appends without one move the mark on the store.
