@@ -5,10 +5,14 @@ mod absorb;
 mod array;
 mod cache;
 mod checksums;
+mod damaged;
 mod demand;
 mod device;
 mod dies;
+mod discards;
 mod forgetting;
+#[path = "../found/mod.rs"]
+mod found;
 mod model;
 mod payload;
 mod pieces;
