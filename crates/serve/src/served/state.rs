@@ -182,7 +182,7 @@ impl Backing for DeviceState {
         Ok(MappedStore::streaming(mapping))
     }
     fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
-        let layout = SlotLayout::new(geometry);
+        let layout = SlotLayout::new(geometry).map_err(ServeError::Options)?;
         let mapping = self.mapping(name, layout.bytes())?;
         let Some(kept) = &self.kept else {
             return Ok(MappedStore::slotted(mapping, Slots::fresh(layout, None)));

@@ -127,7 +127,7 @@ impl World {
             seed: 1,
         };
         let (nand, battery) = (nameless(), nameless());
-        nand.set_len(SlotLayout::new(&geometry).bytes()).unwrap();
+        nand.set_len(SlotLayout::new(&geometry).unwrap().bytes()).unwrap();
         battery.set_len(Battery::<Mortal>::bytes(buffer, &geometry)).unwrap();
         let budget = Rc::new(Cell::new(NEVER));
         spend_from(budget.clone());
@@ -136,7 +136,7 @@ impl World {
 
     /// The array's store: its payload is in slots.
     fn array(&self, is_used: bool) -> Mortal {
-        let layout = SlotLayout::new(&self.flash.geometry);
+        let layout = SlotLayout::new(&self.flash.geometry).unwrap();
         let mapping = Mapping::shared(&self.nand, layout.bytes()).unwrap();
         let file = self.nand.try_clone().unwrap();
         let slots = Slots::of_file(layout, &mapping, (file, "nand"), is_used).unwrap();
