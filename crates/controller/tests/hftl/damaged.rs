@@ -18,12 +18,8 @@ fn damaged_units_stay_unreadable_when_they_are_moved() {
         let geometry = flash.geometry;
         let store = Found::new(Nand::<Found>::store_bytes(&geometry), seed % 2 == 0);
         let device = Hftl::new(setup.config(), Nand::new(flash, store.clone()), setup.pcm()).unwrap();
-        left += stays_unreadable(
-            device,
-            &[(&store, geometry)],
-            seed as u64,
-            format!("seed {seed}, {setup:?}"),
-        );
+        left +=
+            stays_unreadable(device, &[(&store, geometry)], seed as u64, format!("seed {seed}, {setup:?}"));
     }
     assert!(left > 20, "only {left} units were damaged");
 }

@@ -279,7 +279,8 @@ fn nor_with_pieces_of_turns_that_a_cut_ended() {
 #[test]
 fn nor_where_programs_and_erases_fail() {
     let setups = setups().into_iter().chain(of_superblocks(setups()));
-    let setups: Vec<Setup> = setups.map(|setup| Setup { faults: FAULTS, spare_blocks: 16, ..setup }).collect();
+    let setups: Vec<Setup> =
+        setups.map(|setup| Setup { faults: FAULTS, spare_blocks: 16, ..setup }).collect();
     explore(&setups);
 }
 

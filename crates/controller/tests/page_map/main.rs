@@ -13,6 +13,7 @@ mod discards;
 mod forgetting;
 #[path = "../found/mod.rs"]
 mod found;
+mod killed;
 mod model;
 mod payload;
 mod pieces;

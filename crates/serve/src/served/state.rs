@@ -28,8 +28,8 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::Path;
 
-/// 3: the payload of flash in slots, and that of lines in their own order.
-const FORMAT: u32 = 3;
+/// 4: an entry of the battery for each place in the buffer, and one more.
+const FORMAT: u32 = 4;
 
 /// How a device was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

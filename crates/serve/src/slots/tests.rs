@@ -108,7 +108,8 @@ fn words_that_somebody_changed_lead_to_no_other_unit() {
 /// A word names each slot, nothing or zeros: two values are no slots, and a unit that is written again has two.
 #[test]
 fn an_array_with_more_units_than_words_can_name_is_refused() {
-    let of = |blocks_per_die| Geometry { blocks_per_die, pages_per_block: 1, units_per_page: 1, ..geometry() };
+    let of =
+        |blocks_per_die| Geometry { blocks_per_die, pages_per_block: 1, units_per_page: 1, ..geometry() };
     assert!(SlotLayout::new(&of(UNITS_MAX as u32)).is_ok());
     let why = SlotLayout::new(&of(UNITS_MAX as u32 + 1)).unwrap_err();
     assert!(why.contains("4294967294 units") && why.contains("4294967293"), "{why}");
