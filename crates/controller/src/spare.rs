@@ -117,6 +117,12 @@ impl Spare {
         spare.expect("a spare area that was encoded here")
     }
 
+    /// True if a spare area that was encoded here says that its unit is damaged.
+    #[inline]
+    pub fn says_damaged(bytes: &[u8]) -> bool {
+        bytes[0] & DAMAGED != 0
+    }
+
     fn parse(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
         let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Merged, Kind::Map, Kind::Padding]
             .into_iter()
@@ -154,7 +160,8 @@ pub(crate) fn peek<S: Store>(nand: &Nand<S>, unit: Ppa, data: &mut [u8]) -> Resu
     found.ok_or(MediumError::Uncorrectable(unit))
 }
 
-/// True if units that are read are compared with their checksums: all of them, or those that an earlier program left.
+/// True if units that are read are compared with their checksums: all of them, or those that an earlier program left or that are
+/// known to be damaged.
 #[inline]
 pub(crate) fn is_to_verify<S: Store>(nand: &Nand<S>, all: bool, first: Ppa, count: u32) -> bool {
     S::KEEPS && (all || nand.is_unverified(first, count))

@@ -209,12 +209,23 @@ impl Mapping {
         let _ = self.advise(libc::MADV_NOHUGEPAGE);
     }
 
+    /// Uses single pages for the first `bytes` of it, and reads none ahead. Where the page cache holds a file in larger pieces, as
+    /// readahead makes them, a store to one page gives all the piece room on the disk, holes too.
+    pub fn use_single_pages(&self, bytes: usize) {
+        // A kernel that does not know the advice has small pages, too.
+        let _ = self.advise_first(bytes.min(self.bytes), libc::MADV_RANDOM);
+    }
+
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
+        self.advise_first(self.bytes, advice)
+    }
+
+    fn advise_first(&self, bytes: usize, advice: libc::c_int) -> io::Result<()> {
         if cfg!(miri) {
             return Ok(());
         }
-        // SAFETY: the range is this mapping, and callers pass advice that leaves its contents alone.
-        check(unsafe { libc::madvise(self.start().cast(), self.bytes, advice) }).map(|_| ())
+        // SAFETY: the range is of this mapping, and callers pass advice that leaves its contents alone.
+        check(unsafe { libc::madvise(self.start().cast(), bytes, advice) }).map(|_| ())
     }
 }
 

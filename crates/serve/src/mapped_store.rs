@@ -180,7 +180,7 @@ mod tests {
             units_per_page: 2,
             unit_bytes,
         };
-        let layout = SlotLayout::new(&geometry);
+        let layout = SlotLayout::new(&geometry).unwrap();
         let mapping = Mapping::anonymous(layout.bytes()).unwrap();
         let whole = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
         (MappedStore::slotted(mapping, Slots::fresh(layout, None)), whole, geometry)

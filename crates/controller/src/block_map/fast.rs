@@ -324,6 +324,7 @@ impl<S: Store> BlockMap<S> {
         match programmed {
             Ok(_) => {
                 let index = self.areas[area].first_page(open) + next;
+                self.note_copied(area, index, &spare);
                 self.owner[index as usize] = lpa;
                 self.place[lpa as usize] = self.log_base + index;
                 self.stats.second_chances += 1;

@@ -208,7 +208,7 @@ impl<S: Store> BlockMap<S> {
             let offset = lpa - lbn * self.pages;
             let queued = self.areas[DATA].nand.program(at, BlockId(target), offset, 1, payload, false);
             match queued {
-                Ok(_) => {}
+                Ok(_) => self.note_copied(DATA, base + offset, &spare),
                 Err(MediumError::ProgramFailed(_)) => {
                     self.mark_bad(DATA, target);
                     return Err(Failed);
@@ -225,13 +225,21 @@ impl<S: Store> BlockMap<S> {
         let (area, page) = self.locate(address);
         let found = spare::peek(&self.areas[area].nand, Ppa(page), &mut self.page).ok();
         assert!(found.is_none_or(|found| found.lpa == lpa), "page {lpa} at {address} holds {found:?}");
-        // Data that does not match its checksum is copied as it is; its reads fail. If its sequence number is lost, the
+        // Data that does not match its checksum is copied as it is; its reads fail ([`BlockMap::note_copied`]). If its sequence number is lost, the
         // last one assigned will do: it is the newest copy of its page.
         let damaged = found.is_none_or(|found| found.damaged);
         let sequence = found.map_or(self.sequence - 1, |found| found.sequence);
         let copy = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };
         self.stamp += 1;
         copy.encode(&self.page)
+    }
+
+    /// A copy was programmed, with this spare area.
+    #[inline]
+    pub(super) fn note_copied(&mut self, area: usize, page: u32, spare: &[u8; SPARE_BYTES]) {
+        if S::KEEPS && Spare::says_damaged(spare) {
+            self.areas[area].nand.doubt(Ppa(page));
+        }
     }
 
     /// Makes `block`, which now holds all pages of a logical block, its data block.

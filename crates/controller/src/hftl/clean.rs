@@ -173,6 +173,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         spare
     }
 
+    /// The copy of a page does not match its checksum: its reads fail, and nobody needs its bytes any more.
+    fn note_damaged(&mut self, page: u32) {
+        self.nand.doubt(Ppa(page));
+        self.nand.discard(Ppa(page));
+    }
+
     /// Copies pages in runs, each as many as fit into the open block.
     fn copy_in_runs(
         &mut self,
@@ -225,8 +231,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             let queued = self.nand.program(at, block, page, 1, Payload { data: &data, spare: &spare }, false);
             queued.unwrap_or_else(|error| broken(error));
             if beside.damaged {
-                // A store that can forget returns it to nobody.
-                self.nand.discard(Ppa(moved.to));
+                self.note_damaged(moved.to);
             }
         }
     }
@@ -252,7 +257,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                     self.gained(page, birth);
                     moved[i].to = page;
                     if spare.damaged {
-                        self.nand.discard(Ppa(page));
+                        self.note_damaged(page);
                     }
                 }
                 Err(error) => {

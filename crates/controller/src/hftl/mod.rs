@@ -40,6 +40,7 @@ use crate::table::{BlockState, BlockTable};
 use crate::{Background, BesidePram, Controller, ControllerError, Powered, RecoveryReport};
 use metadata::{Entry, Metadata, Use};
 use nvlab_medium::flash::Nand;
+use nvlab_medium::flash::nand::DeadUnits;
 use nvlab_medium::{InPlace, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
@@ -386,11 +387,15 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
         }
         let dead: Vec<u32> = extent.units().filter_map(|lpa| self.metadata.lookup(lpa)).collect();
         let end = self.metadata.unmap(start, extent.start, extent.count)?;
+        let mut versions = DeadUnits::default();
         for page in dead {
             self.invalidate(page);
             self.clear_live_bit(end, page)?;
-            self.nand.supersede_at(self.nand.dead(Ppa(page)), end);
+            if S::KEEPS {
+                self.nand.add_dead(&mut versions, Ppa(page));
+            }
         }
+        self.nand.supersede_all_at(versions, end);
         self.stats.host_trim_units += extent.count as u64;
         Ok(Served { start, end })
     }

@@ -181,6 +181,22 @@ impl Buffer {
         self.released
     }
 
+    /// Calls `keep` with the last `count` versions that were written, from number `first` on, as far as they are held: place in the
+    /// buffer, unit, number, contents. In the order in which they took their places: a long write may take one twice.
+    pub fn held_since(&self, first: u64, count: u64, mut keep: impl FnMut(u64, u32, u64, &[u8])) {
+        let mut left = count;
+        // Those that replaced others are further in front.
+        let from = self.held.iter().rposition(|held| {
+            left -= (held.sequence >= first) as u64;
+            left == 0
+        });
+        for Held { lpa, sequence, data, slot, .. } in self.held.range(from.unwrap_or(0)..) {
+            if *sequence >= first {
+                keep(self.index(*slot) as u64, *lpa, *sequence, data);
+            }
+        }
+    }
+
     /// Drops the contents of units that are programmed, oldest first.
     pub fn release(&mut self, mut is_done: impl FnMut(Queued) -> bool) {
         while self.held.front().is_some_and(|held| held.queued != NOWHERE && is_done(held.queued)) {

@@ -411,7 +411,7 @@ impl<S: Store> PageMap<S> {
             let moved = Unit { kind: Kind::Data, lpa, damaged, sequence, slot: NO_SLOT, data: &data };
             let Placed { address, fills_page, .. } = self.place(index, moved, from);
             if damaged {
-                // A store that can forget returns it to nobody.
+                // Nobody needs its bytes any more.
                 self.array.supersede(self.array.dead(Ppa(address)), Queued::default());
             }
             self.l2p[lpa as usize] = address;

@@ -18,12 +18,27 @@ use super::spare::{Kind, Spare};
 use super::trim::{self, Record};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
-use nvlab_medium::flash::nand::Dead;
+use nvlab_medium::flash::nand::DeadUnits;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Extent, Ppa, Time};
 
-/// The versions that trims left, by the numbers of the trims, until their records are programmed.
-pub(super) type Trimmed = Vec<(u64, Vec<Dead>)>;
+/// The versions that trims left, until the records of all these trims are programmed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trimmed {
+    /// The number of the last of the trims.
+    last: u64,
+    dead: DeadUnits,
+}
+
+impl Trimmed {
+    pub fn is_empty(&self) -> bool {
+        self.dead.is_empty()
+    }
+
+    pub fn memory_bytes(&self) -> u64 {
+        self.dead.memory_bytes()
+    }
+}
 
 /// Trims whose records a cut took, and the places of what they left.
 #[derive(Debug, Default)]
@@ -33,18 +48,18 @@ pub(super) struct Unrecorded {
 }
 
 impl<S: Store> PageMap<S> {
-    /// The trim with number `sequence` left these versions.
-    pub(super) fn note_trimmed(&mut self, sequence: u64, dead: Vec<Dead>) {
-        if !dead.is_empty() {
-            self.trimmed.push((sequence, dead));
-        }
+    /// The trim with number `sequence` left this version.
+    pub(super) fn note_trimmed(&mut self, sequence: u64, unit: Ppa) {
+        let place = self.array.place(unit);
+        self.array.nand().add_dead(&mut self.trimmed.dead, place);
+        self.trimmed.last = sequence;
     }
 
     /// The program of the records of all trims up to this one is queued.
     pub(super) fn trims_recorded(&mut self, upto: u64, queued: Queued) {
-        let recorded = self.trimmed.partition_point(|&(sequence, _)| sequence <= upto);
-        for (_, dead) in self.trimmed.drain(..recorded) {
-            dead.into_iter().for_each(|dead| self.array.supersede(dead, queued));
+        if self.trimmed.last <= upto && !self.trimmed.is_empty() {
+            let Trimmed { dead, .. } = std::mem::take(&mut self.trimmed);
+            self.array.nand_mut().supersede_all(dead, queued.lane, queued.ticket);
         }
     }
 
@@ -102,7 +117,7 @@ impl<S: Store> PageMap<S> {
             let place = self.array.place(unit);
             let spare = self.array.nand().spare(place).ok().and_then(|spare| Spare::of_damaged(&spare));
             if spare.is_some_and(|spare| spare.kind == Kind::Data && spare.lpa == lpa) {
-                self.note_trimmed(sequence, vec![self.array.dead(unit)]);
+                self.note_trimmed(sequence, unit);
                 found.places.push(place);
             }
         }

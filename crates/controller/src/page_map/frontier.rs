@@ -204,8 +204,13 @@ impl<S: Store> PageMap<S> {
 
     /// The program of the staged units is queued.
     fn unstage(&mut self, index: u32, programmed: u32, queued: Queued) {
-        let frontier = &mut self.frontiers[index as usize];
-        for staged in frontier.staged.drain(..) {
+        let (per_page, frontier) = (self.geometry.units_per_page, &mut self.frontiers[index as usize]);
+        let first = self.geometry.first_unit(BlockId(frontier.block)).0 + frontier.programmed * per_page;
+        for (nth, staged) in (0..).zip(frontier.staged.drain(..)) {
+            if S::KEEPS && Spare::says_damaged(&frontier.spare[nth as usize * SPARE_BYTES..]) {
+                let place = self.array.place(Ppa(first + nth));
+                self.array.nand_mut().doubt(place);
+            }
             if S::KEEPS && staged.replaces != NOTHING {
                 self.array.supersede(self.array.dead(Ppa(staged.replaces)), queued);
             }
@@ -268,14 +273,18 @@ impl<S: Store> PageMap<S> {
         (0..self.frontiers.len() as u32).try_for_each(|index| self.pad(at, index, true).map(|_| ()))
     }
 
-    /// The payload of a staged unit.
-    pub(super) fn staged(&self, unit: Ppa) -> &[u8] {
+    /// The payload of a staged unit; or, if that did not match its checksum when it was moved, the place it was moved from.
+    pub(super) fn staged(&self, unit: Ppa) -> Result<&[u8], Ppa> {
         let block = self.block_of(unit.0).0;
         let frontier = self.frontiers.iter().find(|frontier| frontier.block == block);
         let frontier = frontier.unwrap_or_else(|| panic!("unit {unit:?} is neither programmed nor staged"));
         let within = unit.0 - self.geometry.first_unit(BlockId(block)).0;
         let slot = (within - frontier.programmed * self.geometry.units_per_page) as usize;
+        if Spare::says_damaged(&frontier.spare[slot * SPARE_BYTES..]) {
+            let from = frontier.staged[slot].replaces;
+            return Err(self.array.place(if from == NOTHING { unit } else { Ppa(from) }));
+        }
         let bytes = self.geometry.unit_bytes as usize;
-        &frontier.data[slot * bytes..][..bytes]
+        Ok(&frontier.data[slot * bytes..][..bytes])
     }
 }

@@ -224,7 +224,7 @@ impl<S: Store> PageMap<S> {
             stamp: 1,
             checkpoint: checkpoint::State::new(&config, &geometry),
             journal: trim::Journal::new(),
-            trimmed: Vec::new(),
+            trimmed: dead::Trimmed::default(),
             moving: Vec::new(),
             reads: vec![clean::Reads::default(); array.members_per_block() as usize],
             step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
@@ -299,7 +299,8 @@ impl<S: Store> PageMap<S> {
     pub fn memory_bytes(&self) -> u64 {
         let map = (self.l2p.len() + self.p2l.len()) as u64 * 4;
         let demand = self.demand.as_ref().map_or(0, |demand| demand.memory_bytes());
-        map + self.live.memory_bytes() + self.table.memory_bytes() + demand
+        let trimmed = self.trimmed.memory_bytes() + self.nand().superseded_bytes();
+        map + self.live.memory_bytes() + self.table.memory_bytes() + demand + trimmed
     }
 
     /// The erased space of a die, in whole blocks.
@@ -422,7 +423,7 @@ impl<S: Store> Controller for PageMap<S> {
             .nand()
             .view(self.array.place(Ppa(unit)), self.run_from(extent.start, unit, extent.count))
         {
-            Err(MediumError::Erased(_)) => Some(self.staged(Ppa(unit))),
+            Err(MediumError::Erased(_)) => self.staged(Ppa(unit)).ok(),
             found => found.ok(),
         }
     }

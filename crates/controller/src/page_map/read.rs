@@ -99,8 +99,15 @@ impl<S: Store> PageMap<S> {
             }
             Err(MediumError::Erased(_)) => {
                 // Not yet programmed: its page is still being filled in the controller.
-                if copies {
-                    into[..bytes].copy_from_slice(self.staged(Ppa(unit)));
+                if S::KEEPS {
+                    match self.staged(Ppa(unit)) {
+                        Ok(staged) if copies => into[..bytes].copy_from_slice(staged),
+                        Ok(_) => {}
+                        Err(from) => {
+                            let source = self.array.nand_mut().reject(from);
+                            return Err(ControllerError::Unreadable { lpa, source });
+                        }
+                    }
                 }
                 self.stats.buffer_hits += 1;
                 Ok((1, at))

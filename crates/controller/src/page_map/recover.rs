@@ -7,7 +7,7 @@
 //!    checkpoint). The readable copy with the highest sequence number wins.
 //! 4. Trims recorded since the pieces are applied.
 //! 5. Blocks without live units are erased; partly filled ones are closed. Units that a protected buffer held and
-//!    the array does not are written again.
+//!    the array does not, or not whole, are written again.
 //!
 //! All of this works on the individual blocks of the medium: the members of a superblock, too, were begun, programmed
 //! in order and erased one by one. Their units are then counted for the superblock.
@@ -139,11 +139,13 @@ impl<S: Store> PageMap<S> {
         let newest = map.newest_of_held(&media.held, &trims, &scanned);
         drop((scanned, trims));
         map.note_found()?;
+        let half_written = map.half_written(&media.held);
         let Unrecorded { records, places } = map.unrecorded_trims(checkpoint.as_ref());
         let rebuilt = map.rebuild_tables(now, &firsts, &places);
         let held = rebuilt.and_then(|()| map.hold_trims(now, records));
         let filled = held.and_then(|()| map.fill_log(now));
-        let restored = filled.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), &newest));
+        let restored =
+            filled.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), (&newest, &half_written)));
         restored.map_err(|error| error.to_string())?;
         let nand_reads = map.array.nand().stats().reads - before;
         if let Some(cache) = cache {
@@ -328,6 +330,27 @@ impl<S: Store> PageMap<S> {
         newest
     }
 
+    /// For each unit that the buffer held: whether its newest copy is neither the older nor the newer version, because the process
+    /// ended while the buffer absorbed an overwrite of it there (`absorb`). The block of the copy may be one that the checkpoint
+    /// knows: then nothing else tells of the overwrite.
+    fn half_written(&mut self, held: &[Held]) -> Vec<bool> {
+        let mut data = vec![0; self.geometry.unit_bytes as usize];
+        let mut is_half_written = |held: &Held| {
+            let unit = self.l2p[held.lpa as usize];
+            if unit == NOTHING {
+                return false;
+            }
+            match spare::peek(self.array.nand(), self.array.place(Ppa(unit)), &mut data) {
+                Ok(found) => {
+                    self.sequence = self.sequence.max(found.sequence + 1);
+                    found.damaged && found.sequence <= held.sequence
+                }
+                Err(error) => matches!(error, MediumError::Uncorrectable(_)),
+            }
+        };
+        held.iter().map(&mut is_half_written).collect()
+    }
+
     /// Rebuilds live counts, block states, the cleaning policy's order and the free blocks from the map. `needed`: places of
     /// dead versions that are needed.
     fn rebuild_tables(&mut self, at: Time, firsts: &[First], needed: &[Ppa]) -> Result<(), ControllerError> {
@@ -397,12 +420,12 @@ impl<S: Store> PageMap<S> {
         at: Time,
         held: Vec<Held>,
         checkpoint: Option<&Checkpoint>,
-        newest: &[u64],
+        (newest, half_written): (&[u64], &[bool]),
     ) -> Result<(), ControllerError> {
         let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
         self.sequence = held.iter().map(|held| held.sequence + 1).fold(self.sequence, u64::max);
-        for (held, &newest) in held.into_iter().zip(newest) {
-            if held.sequence >= known(held.lpa) && held.sequence > newest {
+        for ((held, &newest), &half_written) in held.into_iter().zip(newest).zip(half_written) {
+            if half_written || held.sequence >= known(held.lpa) && held.sequence > newest {
                 self.rewrite(at, held)?;
                 self.stats.restored_units += 1;
             }

@@ -85,19 +85,17 @@ impl<S: Store> PageMap<S> {
         self.prepare_journal(start)?;
         // Without records it may come back as long as its block is not erased.
         let is_recorded = S::KEEPS && self.checkpoint.is_on();
-        let mut dead = Vec::new();
         for lpa in extent.units() {
             let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
             if unit != NOTHING {
                 self.note_change(lpa);
                 self.invalidate(unit);
                 if is_recorded {
-                    dead.push(self.array.dead(Ppa(unit)));
+                    self.note_trimmed(self.sequence, Ppa(unit));
                 }
             }
         }
         self.stats.host_trim_units += extent.count as u64;
-        self.note_trimmed(self.sequence, dead);
         self.note_trim(start, extent);
         if self.demand.is_some() {
             self.rewrite_waiting(start)?;

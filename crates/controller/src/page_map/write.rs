@@ -247,6 +247,12 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
+    /// Calls `keep` with what a protected buffer holds of the writes from number `first` on: place in the buffer, unit, number,
+    /// contents. What is held has its place until it is programmed, or a newer version of the unit takes it.
+    pub fn held_since(&self, first: u64, keep: impl FnMut(u64, u32, u64, &[u8])) {
+        self.buffer.held_since(first, self.sequence - first, keep);
+    }
+
     /// Writes a unit that a protected buffer kept through a power cut, with its original sequence number.
     pub(super) fn rewrite(&mut self, at: Time, held: Held) -> Result<(), ControllerError> {
         self.write_unit(at, held.lpa, &held.data, Some(held.sequence)).map(|_| ())

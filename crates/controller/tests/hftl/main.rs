@@ -3,6 +3,9 @@
 #[path = "../array/mod.rs"]
 mod array;
 mod cost;
+mod damaged;
 mod device;
+#[path = "../found/mod.rs"]
+mod found;
 mod model;
 mod power_cut;

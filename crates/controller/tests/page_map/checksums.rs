@@ -136,11 +136,13 @@ fn damaged_spare_areas_make_their_units_unreadable() {
     assert!(sums[..2].iter().all(|&(wrong, unreadable)| wrong == 0 && unreadable > 20), "{sums:?}");
 }
 
-/// The tests above must be able to fail: without the key the same damage is returned.
+/// The tests above must be able to fail: without the key the same damage is returned, unless the unit was moved, which is always
+/// verified.
 #[test]
 fn what_is_not_verified_is_returned_as_it_is() {
     let sums = explore(false, false);
-    assert!(sums.iter().all(|&(wrong, unreadable)| wrong > 20 && unreadable == 0), "{sums:?}");
+    assert!(sums[0].0 > 20 && sums[0].1 == 0, "{sums:?}");
+    assert!(sums[1..].iter().all(|&(wrong, unreadable)| wrong > 20 && unreadable > 20), "{sums:?}");
 }
 
 #[test]

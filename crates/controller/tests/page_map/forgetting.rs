@@ -4,18 +4,23 @@
 use crate::array::UNIT;
 use crate::device::{Ask, Model, Setup, cached_setups, demand_setups, draw, of_superblocks, perform, setups};
 use nvlab_controller::page_map::PageMapMedia;
-use nvlab_controller::{Background, Controller, PageMap, RecoveryReport, Use};
+use nvlab_controller::{Background, Controller, PageMap, RecoveryReport};
 use nvlab_medium::flash::{Faults, Nand};
 use nvlab_medium::{MemStore, Store};
-use nvlab_units::{Extent, Ppa, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Ppa, Rng, Span, Time};
 
 const REQUESTS: u32 = 70;
 /// What was forgotten reads as these: nothing that was ever written.
 const FORGOTTEN: u8 = 0xdb;
+/// The first bytes of spare areas of checkpoints, of the journal of trims and of translation pages.
+const OF_MAP: [u8; 3] = [0xc1, 0xb1, 0xe9];
+/// Programs and erases that fail.
+const FAULTS: Faults =
+    Faults { factory_bad: 0.02, program_failure: 2200.0, erase_failure: 2200.0, seed: 3, ..Faults::NONE };
 
 /// A store that keeps payload until it is discarded.
 #[derive(Clone, Debug)]
-struct Forgetful {
+pub struct Forgetful {
     bytes: MemStore,
     /// Of every unit, whether it was written and not discarded, and not zeros.
     held: Vec<bool>,
@@ -54,9 +59,9 @@ impl Store for Forgetful {
     }
 }
 
-fn forgetful(setup: &Setup) -> Forgetful {
-    let geometry = setup.flash().geometry;
-    let bytes = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
+/// A fresh store for an array.
+pub fn forgetful(geometry: &Geometry) -> Forgetful {
+    let bytes = MemStore::new(Nand::<MemStore>::store_bytes(geometry));
     Forgetful { bytes, held: vec![false; geometry.units() as usize] }
 }
 
@@ -75,7 +80,7 @@ struct Pair {
 
 impl Pair {
     fn new(setup: &Setup) -> Pair {
-        Pair { whole: setup.device(), forgetful: setup.device_over(forgetful(setup)) }
+        Pair { whole: setup.device(), forgetful: setup.device_over(forgetful(&setup.flash().geometry)) }
     }
 
     /// `None` at the end of its life.
@@ -273,10 +278,9 @@ fn nor_with_pieces_of_turns_that_a_cut_ended() {
 
 #[test]
 fn nor_where_programs_and_erases_fail() {
-    let faults =
-        Faults { factory_bad: 0.02, program_failure: 2200.0, erase_failure: 2200.0, seed: 3, ..Faults::NONE };
     let setups = setups().into_iter().chain(of_superblocks(setups()));
-    let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();
+    let setups: Vec<Setup> =
+        setups.map(|setup| Setup { faults: FAULTS, spare_blocks: 16, ..setup }).collect();
     explore(&setups);
 }
 
@@ -301,10 +305,13 @@ fn what_is_forgotten_too_early_is_missed() {
 /// Units kept, beyond those that are live: what waits for its program or may still be undone, and the map's own.
 #[test]
 fn little_more_is_kept_than_what_is_live() {
-    for (seed, setup) in
-        setups().into_iter().chain(of_superblocks(setups())).chain(cached_setups()).enumerate()
-    {
-        let mut device = setup.device_over(forgetful(&setup));
+    // Of pages of several units, one that is superseded by a unit that was superseded itself before its program failed stays until
+    // its block is erased.
+    let alone = setups().into_iter().filter(|setup| setup.units_per_page == 1);
+    let failing = alone.map(|setup| Setup { faults: FAULTS, spare_blocks: 16, ..setup });
+    let whole = setups().into_iter().chain(of_superblocks(setups())).chain(cached_setups());
+    'setups: for (seed, setup) in whole.chain(failing).enumerate() {
+        let mut device = setup.device_over(forgetful(&setup.flash().geometry));
         let units = device.capacity_units();
         let (mut model, mut rng) = (Model::new(units), Rng::stream(seed as u64, "kept"));
         let mut now = Time::ZERO;
@@ -314,18 +321,18 @@ fn little_more_is_kept_than_what_is_live() {
                 if matches!(ask, Ask::Trim(_)) && !setup.trims_last() {
                     ask = Ask::Flush;
                 }
-                now = perform(&mut device, &mut model, now, ask).unwrap();
+                let Ok(end) = perform(&mut device, &mut model, now, ask) else { continue 'setups };
+                now = end;
                 device.settle(now);
             }
             now = device.drain(now).unwrap();
             now = device.idle_at(now).unwrap();
             device.settle(now);
             let all = (0..device.nand().geometry().units() as u32).map(Ppa);
-            let kept = all.filter(|&unit| device.nand().holds(unit)).count() as u32;
+            let of_map = |unit| device.nand().spare(unit).is_ok_and(|spare| OF_MAP.contains(&spare[0]));
+            let kept = all.filter(|&unit| device.nand().holds(unit) && !of_map(unit)).count() as u32;
             let live = (0..units).filter(|&lpa| device.is_mapped(lpa)).count() as u32;
-            let of_map = device.regions().iter().filter(|region| region.used == Use::Map).count() as u32
-                * device.nand().geometry().units_per_block();
-            assert!(kept <= live + of_map, "round {round}: {kept} units for {live} live ones of {setup:?}");
+            assert!(kept <= live, "round {round}: {kept} units for {live} live ones of {setup:?}");
         }
         assert!(device.stats().cleans > 5, "{setup:?}");
     }

@@ -5,10 +5,15 @@ mod absorb;
 mod array;
 mod cache;
 mod checksums;
+mod damaged;
 mod demand;
 mod device;
 mod dies;
+mod discards;
 mod forgetting;
+#[path = "../found/mod.rs"]
+mod found;
+mod killed;
 mod model;
 mod payload;
 mod pieces;

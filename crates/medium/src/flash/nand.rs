@@ -10,8 +10,11 @@
 //!    operation per die.
 //!
 //! Store layout: units in order, then [`SPARE_BYTES`] of spare area per unit, then the records (see `record`).
-//! `power` implements power cuts, `payload` knows which payload nobody will ask for again.
+//! `power` implements power cuts, `payload` knows which payload nobody will ask for again (`dead_units`: of trims), `doubt` which has
+//! to be compared with its checksum.
 
+mod dead_units;
+mod doubt;
 mod payload;
 mod power;
 mod record;
@@ -22,6 +25,8 @@ use super::modes::Modes;
 use super::planes::{Sense, Slots};
 use super::programmed::{Pages, Programmed};
 use crate::{MediumError, Store};
+pub use dead_units::DeadUnits;
+use doubt::Doubtful;
 use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
 pub use payload::Dead;
 use payload::Superseded;
@@ -82,6 +87,8 @@ pub struct Nand<S: Store = ()> {
     damaged: Vec<(u32, Damage)>,
     #[serde(skip)]
     superseded: Superseded,
+    #[serde(skip)]
+    doubtful: Doubtful,
     /// The latest time passed to the lanes; a cut cannot come before it.
     latest: Time,
 }
@@ -116,6 +123,7 @@ impl<S: Store> Nand<S> {
             erasing: VecDeque::new(),
             damaged: Vec::new(),
             superseded: Superseded::default(),
+            doubtful: Doubtful::default(),
             latest: Time::ZERO,
         }
     }
@@ -228,8 +236,7 @@ impl<S: Store> Nand<S> {
             return Err(MediumError::OutOfRange(unit.0 as u64, self.geometry().units()));
         };
         let level = self.level_of(block, slot).filter(|_| programmed).ok_or(MediumError::Erased(unit))?;
-        let number = block.0 * self.geometry().pages_per_block + page;
-        match self.damaged.iter().any(|&(damaged, _)| damaged == number) {
+        match self.is_damaged(block, page) {
             true => Err(MediumError::Uncorrectable(unit)),
             false => Ok((block, slot, level)),
         }
@@ -385,6 +392,7 @@ impl<S: Store> Nand<S> {
             assert_eq!(count, 1, "payload is programmed page by page");
             self.latest = self.latest.max(at);
             self.keep_overwritten(block, page);
+            self.trust_page(block, page);
             self.put(block, page, payload);
             self.record_page(block, page, None);
             self.unsettled.push_back(Unsettled { die, from, to, undo: Undo::Program { block, page } });
@@ -393,9 +401,18 @@ impl<S: Store> Nand<S> {
         if self.cells.programs_may_fail() && self.cells.program_fails(block) {
             self.damage(block, page, Damage::Torn);
             self.record_page(block, page, Some(Damage::Torn));
+            if S::KEEPS {
+                self.discard_pages(block, page, page + 1);
+            }
             return Err(MediumError::ProgramFailed(block));
         }
         Ok(to)
+    }
+
+    /// True if the page cannot be trusted.
+    fn is_damaged(&self, block: BlockId, page: u32) -> bool {
+        let number = block.0 * self.geometry().pages_per_block + page;
+        self.damaged.iter().any(|&(damaged, _)| damaged == number)
     }
 
     fn damage(&mut self, block: BlockId, page: u32, damage: Damage) {

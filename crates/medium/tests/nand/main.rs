@@ -3,6 +3,7 @@
 mod channel;
 #[path = "../kept/mod.rs"]
 mod kept;
+mod payload;
 mod planes;
 mod reopen;
 

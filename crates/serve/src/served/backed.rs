@@ -88,16 +88,10 @@ impl<S: Store> Backed<S> {
         Ok((self, report))
     }
 
-    /// Keeps the units of a write in the battery; the first was number `first`.
-    fn keep(&mut self, extent: Extent, first: u64) {
-        let (Some(battery), map) = (&mut self.battery, &self.map) else { return };
-        // A write that failed may have written the first of them.
-        for (lpa, sequence) in extent.units().zip(first..map.sequence()) {
-            match map.view(Extent::one(lpa)) {
-                Some(data) => battery.keep(lpa, sequence, data),
-                // A unit that was programmed meanwhile and cannot be read is lost with or without a battery.
-                None => eprintln!("nvlab: unit {lpa} was written and cannot be read"),
-            }
+    /// Keeps what was written from number `first` on in the battery.
+    fn keep(&mut self, first: u64) {
+        if let Some(battery) = &mut self.battery {
+            self.map.held_since(first, |place, lpa, number, data| battery.keep(place, lpa, number, data));
         }
     }
 }
@@ -117,7 +111,7 @@ impl<S: Store> Controller for Backed<S> {
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
         let first = self.map.sequence();
         let served = self.map.write(at, extent, data);
-        self.keep(extent, first);
+        self.keep(first);
         served
     }
     fn view(&self, extent: Extent) -> Option<&[u8]> {

@@ -1,16 +1,17 @@
 //! The contents of a protected write buffer, in a mapped file: it stands for the memory behind the capacitor, so that
 //! acknowledged writes survive the death of this process, too.
 //!
-//! Layout, little-endian: a ring of entries for units (sequence u64, lpa u32, crc32c u32, the data), then one of entries
+//! Layout, little-endian: entries for units (sequence u64, lpa u32, crc32c u32, the data), then a ring of entries
 //! for trims (sequence u64, first unit u32, units u32, crc32c u32, 4 zero bytes). The checksum is over everything else.
 //!
 //! Invariants
 //! 1. A sequence of 0 marks an empty entry. The sequence of an entry is cleared first and written last, so that a kill leaves
 //!    no partial entry. One with a sequence and a wrong checksum was not written here: the file is refused.
-//! 2. The rings are as long as what the controller may hold. A slot of its buffer is reused only after the unit in
-//!    it was programmed, so the last units written, as many as the ring holds, include all that are not; and no more trims
-//!    are pending than a page of its journal holds.
-//! 3. A trim that merges with the next is cleared only when both are kept as one, in another slot.
+//! 2. There is an entry for each place in the controller's buffer, and one more. A place is taken again only after the unit in it
+//!    was programmed, or by a newer version of it that the buffer absorbs; and no more trims are pending than a page of its
+//!    journal holds.
+//! 3. What an entry held is cleared only when what takes its place is kept, in the entry that was free; the same is true of a
+//!    trim that merges with the next.
 //!
 //! Entries beyond what the controller still holds are harmless: recovery knows by the sequences which are older than the
 //! array, so [`Battery::clear`] may be interrupted anywhere, and a trim may be there twice.
@@ -28,7 +29,9 @@ pub(crate) struct Battery<S: Store> {
     store: S,
     unit_bytes: u64,
     units: u64,
-    next_unit: u64,
+    /// The entry of each place in the buffer, and the one that is free.
+    entries: Vec<u64>,
+    free_entry: u64,
     /// The slots for trims, in the order in which they were filled from `next_trim` on.
     trims: Vec<u64>,
     next_trim: usize,
@@ -38,7 +41,7 @@ pub(crate) struct Battery<S: Store> {
 impl<S: Store> Battery<S> {
     /// Bytes for this many units, and for the trims of a controller over such an array.
     pub(crate) fn bytes(units: u32, geometry: &Geometry) -> u64 {
-        units as u64 * (UNIT_HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * TRIM
+        (units as u64 + 1) * (UNIT_HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * TRIM
     }
 
     /// A battery over a store of [`Battery::bytes`].
@@ -47,7 +50,8 @@ impl<S: Store> Battery<S> {
             store,
             unit_bytes: geometry.unit_bytes as u64,
             units: units as u64,
-            next_unit: 0,
+            entries: (0..units as u64).collect(),
+            free_entry: units as u64,
             trims: (0..trim_slots(geometry)).collect(),
             next_trim: 0,
             last_trim: None,
@@ -59,19 +63,20 @@ impl<S: Store> Battery<S> {
     }
 
     fn trim_at(&self, slot: u64) -> u64 {
-        self.unit_at(self.units) + slot * TRIM
+        self.unit_at(self.units + 1) + slot * TRIM
     }
 
-    /// Keeps the unit that was written as number `sequence`.
-    pub(crate) fn keep(&mut self, lpa: u32, sequence: u64, data: &[u8]) {
-        let at = self.unit_at(self.next_unit);
-        self.next_unit = (self.next_unit + 1) % self.units;
+    /// Keeps the unit in a place of the buffer, which was written as number `sequence`.
+    pub(crate) fn keep(&mut self, place: u64, lpa: u32, sequence: u64, data: &[u8]) {
+        let at = self.unit_at(self.free_entry);
         let sequence = sequence.to_le_bytes();
         let crc = crc32c(&[&sequence, &lpa.to_le_bytes(), data]);
-        self.forget(at);
         self.store.write(at + 8, &(lpa as u64 | (crc as u64) << 32).to_le_bytes());
         self.store.write(at + UNIT_HEAD, data);
         self.store.write(at, &sequence);
+        // Only now.
+        std::mem::swap(&mut self.entries[place as usize], &mut self.free_entry);
+        self.forget(self.unit_at(self.free_entry));
         self.last_trim = None;
     }
 
@@ -118,7 +123,7 @@ impl<S: Store> Battery<S> {
     /// byte of an entry that was not written here.
     pub(crate) fn give<M: Store>(&self, media: &mut PageMapMedia<M>) -> Result<(), String> {
         let mut data = vec![0; self.unit_bytes as usize];
-        for (sequence, at) in self.filled((0..self.units).map(|slot| self.unit_at(slot))) {
+        for (sequence, at) in self.filled((0..=self.units).map(|slot| self.unit_at(slot))) {
             let lpa_and_crc = self.word(at + 8);
             let lpa = lpa_and_crc as u32;
             self.store.read(at + UNIT_HEAD, &mut data);
@@ -143,10 +148,13 @@ impl<S: Store> Battery<S> {
         filled
     }
 
-    /// Clears every entry: all units are programmed.
+    /// Clears every entry, oldest first: all units are programmed.
     pub(crate) fn clear(&mut self) {
-        (0..self.units).for_each(|slot| self.forget(self.unit_at(slot)));
-        (0..self.trims.len() as u64).for_each(|slot| self.forget(self.trim_at(slot)));
+        let units = (0..=self.units).map(|slot| self.unit_at(slot));
+        let trims = (0..self.trims.len() as u64).map(|slot| self.trim_at(slot));
+        for (_, at) in self.filled(units.chain(trims)) {
+            self.forget(at);
+        }
         self.last_trim = None;
     }
 }

@@ -28,8 +28,8 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::Path;
 
-/// 3: the payload of flash in slots, and that of lines in their own order.
-const FORMAT: u32 = 3;
+/// 4: an entry of the battery for each place in the buffer, and one more.
+const FORMAT: u32 = 4;
 
 /// How a device was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Backing for DeviceState {
         Ok(MappedStore::streaming(mapping))
     }
     fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
-        let layout = SlotLayout::new(geometry);
+        let layout = SlotLayout::new(geometry).map_err(ServeError::Options)?;
         let mapping = self.mapping(name, layout.bytes())?;
         let Some(kept) = &self.kept else {
             return Ok(MappedStore::slotted(mapping, Slots::fresh(layout, None)));

@@ -13,7 +13,9 @@
 //!    filled before a word names it. So a kill between any two instructions leaves every unit with its old payload or with its
 //!    new one, and which slots are free follows from the table.
 //! 2. What is in no slot and is read by a host although it should have payload is [unverified](Slots::is_unverified) for ever:
-//!    its checksum decides.
+//!    its checksum decides. So is what is in a slot that several words name, as after a crash of the machine, which may have
+//!    written one page of the table to the disk and not another: it belongs to one of the units at most, whose checksum tells.
+//!    Such a slot is not used again before the next start.
 //! 3. A file that was found is changed by the first write and not before: a state that is refused stays as it is.
 //! 4. Of the free slots, as many stay warm (see [`room`]) as a sixteenth of those in use, or 8 MiB. The others are given back
 //!    to the host in runs.
@@ -49,6 +51,8 @@ const ZEROS: u32 = u32::MAX;
 const PAGE: u64 = 4096;
 /// Words whose units with payload are counted together: those of a page of the table.
 const GROUP: u64 = PAGE / WORD;
+/// With one slot more than units, every slot has a word.
+const UNITS_MAX: u64 = (ZEROS - 2) as u64;
 /// Free slots that stay warm in any case.
 const WARM_BYTES_MIN: usize = 8 << 20;
 
@@ -64,14 +68,21 @@ pub(crate) struct SlotLayout {
 }
 
 impl SlotLayout {
-    pub fn new(geometry: &Geometry) -> SlotLayout {
+    /// Of an array, or why there cannot be one.
+    pub fn new(geometry: &Geometry) -> Result<SlotLayout, String> {
         let (units, unit_bytes) = (geometry.units(), geometry.unit_bytes as u64);
+        if units > UNITS_MAX {
+            return Err(format!(
+                "an array of {units} units of {unit_bytes} B cannot be served, the most are {UNITS_MAX}: use a larger `ftl.unit`, \
+                 fewer dies or fewer blocks"
+            ));
+        }
         // A unit that is written again has its new slot before it gives up the old one.
         let slots = units + 1;
         let rest_at = (slots * unit_bytes).next_multiple_of(PAGE);
         let rest = Nand::<MemStore>::store_bytes(geometry) - geometry.bytes();
         let table_at = (rest_at + rest).next_multiple_of(PAGE);
-        SlotLayout { unit_bytes, units, slots: slots as u32, rest_at, table_at }
+        Ok(SlotLayout { unit_bytes, units, slots: slots as u32, rest_at, table_at })
     }
 
     /// Bytes of the file.
@@ -88,15 +99,6 @@ enum Held {
     Slot(u32),
 }
 
-/// What has to be done to a file that was found, once it may be changed.
-#[derive(Debug, Default)]
-struct Postponed {
-    /// Units whose words cannot be.
-    impossible: Vec<u64>,
-    /// Offset and bytes of what was discarded.
-    discarded: Vec<(u64, u64)>,
-}
-
 /// The table and the free slots of a mapping, which is passed in.
 #[derive(Debug)]
 pub(crate) struct Slots {
@@ -106,9 +108,12 @@ pub(crate) struct Slots {
     held: Vec<u16>,
     /// Slots with what an earlier program left, not compared with checksums since.
     unverified: Set,
+    /// Slots that several words name.
+    shared: Set,
     /// An earlier program left something.
     found: bool,
-    postponed: Option<Box<Postponed>>,
+    /// Offset and bytes of what was discarded in a file that was found, until it may be changed.
+    postponed: Option<Vec<(u64, u64)>>,
     /// The file and its name; without one the mapping is memory.
     file: Option<(File, &'static str)>,
     /// The host can take slots back.
@@ -124,6 +129,7 @@ impl Slots {
             room: Room::new(layout.slots),
             held: vec![0; layout.units.div_ceil(GROUP) as usize],
             unverified: Set::default(),
+            shared: Set::default(),
             found: false,
             postponed: None,
             file,
@@ -139,44 +145,36 @@ impl Slots {
         (file, name): (File, &'static str),
         is_used: bool,
     ) -> io::Result<Slots> {
+        // Otherwise slots that were given back would take room on the disk again with the next store beside them.
+        mapping.use_single_pages(layout.rest_at as usize);
         match is_used {
             true => Slots::found(layout, mapping, file, name),
             false => Ok(Slots::fresh(layout, Some((file, name)))),
         }
     }
 
-    /// Over a file that an earlier program left. Words that cannot be are cleared, as are all those of a slot that several
-    /// name: what they held is unreadable.
+    /// Over a file that an earlier program left.
     fn found(layout: SlotLayout, mapping: &Mapping, file: File, name: &'static str) -> io::Result<Slots> {
         let mut slots = Slots { found: true, ..Slots::fresh(layout, None) };
-        let mut postponed = Box::<Postponed>::default();
         let mut written = Vec::new();
         file::data_ranges_in(&file, layout.table_at..layout.bytes(), |range| written.push(range))?;
-        let (mut used, mut twice) = (Set::default(), Set::default());
+        let (mut used, mut shared) = (Set::default(), Set::default());
         let units = |range: &Range<u64>| {
             (range.start - layout.table_at) / WORD..(range.end - layout.table_at).div_ceil(WORD)
         };
         for unit in written.iter().flat_map(units) {
-            match slots.get(mapping, unit) {
-                Held::Slot(slot) => match used.holds(slot) {
-                    true => twice.insert(slot),
-                    false => used.insert(slot),
-                },
+            let held = slots.get(mapping, unit);
+            slots.held[(unit / GROUP) as usize] += (held != Held::Nothing) as u16;
+            match held {
+                Held::Slot(slot) if used.holds(slot) => shared.insert(slot),
+                Held::Slot(slot) => used.insert(slot),
                 Held::Zeros | Held::Nothing => {}
             }
         }
-        for unit in written.iter().flat_map(units) {
-            match slots.get(mapping, unit) {
-                Held::Slot(slot) if twice.holds(slot) => postponed.impossible.push(unit),
-                Held::Slot(_) | Held::Zeros => slots.held[(unit / GROUP) as usize] += 1,
-                Held::Nothing => {}
-            }
-        }
-        // A slot that two units name is never used again while this program runs.
         slots.room = Room::found(layout.slots, &used);
-        slots.unverified = used;
+        (slots.unverified, slots.shared) = (used, shared);
         slots.file = Some((file, name));
-        slots.postponed = Some(postponed);
+        slots.postponed = Some(Vec::new());
         Ok(slots)
     }
 
@@ -184,14 +182,12 @@ impl Slots {
     #[inline]
     pub fn begin(&mut self, mapping: &mut Mapping) {
         if let Some(postponed) = self.postponed.take() {
-            self.catch_up(mapping, *postponed);
+            self.catch_up(mapping, postponed);
         }
     }
 
     #[cold]
-    fn catch_up(&mut self, mapping: &mut Mapping, postponed: Postponed) {
-        let Postponed { impossible, discarded } = postponed;
-        impossible.into_iter().for_each(|unit| self.set(mapping, unit, NOTHING));
+    fn catch_up(&mut self, mapping: &mut Mapping, discarded: Vec<(u64, u64)>) {
         discarded.into_iter().for_each(|(offset, bytes)| self.discard(mapping, offset, bytes));
         // Without holes the slots are used again all the same.
         self.gives_back = self.give_back_unused().is_ok();
@@ -303,16 +299,24 @@ impl Slots {
         self.set(mapping, unit, word);
         between_stores();
         match old {
-            Held::Slot(slot) => self.room.release(slot),
+            Held::Slot(slot) => self.release(slot),
             Held::Zeros => {}
             Held::Nothing => self.held[(unit / GROUP) as usize] += 1,
+        }
+    }
+
+    /// A slot is free again, unless other words name it, too.
+    #[inline]
+    fn release(&mut self, slot: u32) {
+        if !self.shared.holds(slot) {
+            self.room.release(slot);
         }
     }
 
     /// Units lose their payload.
     pub fn discard(&mut self, mapping: &mut Mapping, offset: u64, bytes: u64) {
         if let Some(postponed) = &mut self.postponed {
-            return postponed.discarded.push((offset, bytes));
+            return postponed.push((offset, bytes));
         }
         let first = offset / self.layout.unit_bytes;
         let (mut unit, end) = (first, first + bytes / self.layout.unit_bytes);
@@ -329,7 +333,7 @@ impl Slots {
                 self.held[group] -= 1;
             }
             if let Held::Slot(slot) = held {
-                self.room.release(slot);
+                self.release(slot);
             }
             unit += 1;
         }
@@ -356,8 +360,9 @@ impl Slots {
 
     /// The unit at an offset holds what its checksum says.
     pub fn set_verified(&mut self, mapping: &Mapping, offset: u64) {
-        if let Held::Slot(slot) = self.get(mapping, offset / self.layout.unit_bytes) {
-            self.unverified.remove(slot);
+        match self.get(mapping, offset / self.layout.unit_bytes) {
+            Held::Slot(slot) if !self.shared.holds(slot) => self.unverified.remove(slot),
+            _ => {}
         }
     }
 

@@ -71,12 +71,14 @@ impl Room {
         self.warm.push(slot);
     }
 
-    /// Makes the oldest warm slots cold if there are more than a quarter over `warm_max`. Returns the runs of them.
+    /// Makes the oldest warm slots cold if there are more than `warm_max`, a quarter more of them so that it is seldom done. Returns
+    /// the runs of them.
     pub fn cool(&mut self, warm_max: usize) -> Vec<Range<u32>> {
-        if self.warm.len() <= warm_max + warm_max / 4 {
+        if self.warm.len() <= warm_max {
             return Vec::new();
         }
-        let mut cooled: Vec<u32> = self.warm.drain(..self.warm.len() - warm_max).collect();
+        let kept = warm_max - warm_max / 4;
+        let mut cooled: Vec<u32> = self.warm.drain(..self.warm.len() - kept).collect();
         cooled.sort_unstable();
         cooled.iter().for_each(|&slot| self.cold.insert(slot));
         let runs = cooled.chunk_by(|&a, &b| a + 1 == b);
@@ -167,6 +169,7 @@ mod tests {
             for run in room.cool(40) {
                 assert!(run.clone().all(|slot| room.is_cold(slot) && !used.contains(&slot)), "{run:?}");
             }
+            assert!(room.warm.len() <= 40);
             assert_eq!(room.used() as usize, used.len());
         }
         let mut found = Set::default();

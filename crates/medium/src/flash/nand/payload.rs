@@ -7,6 +7,7 @@
 //!
 //! The contents of an erased block are given up when no cut can undo the erase.
 
+use super::dead_units::DeadUnits;
 use super::{Nand, Payload, SPARE_BYTES};
 use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
@@ -15,15 +16,24 @@ use std::collections::VecDeque;
 /// A version of a unit that is not the newest: where it is, and in which life of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dead {
-    unit: Ppa,
-    block: BlockId,
-    erases: u32,
+    pub(super) unit: Ppa,
+    pub(super) block: BlockId,
+    pub(super) erases: u32,
 }
 
 /// A version that is needed until a die has done what it was given, and until a time.
 #[derive(Clone, Copy, Debug)]
 struct Until {
     dead: Dead,
+    die: u32,
+    done: Ticket,
+    at: Time,
+}
+
+/// Versions that are needed together.
+#[derive(Clone, Debug)]
+struct Together {
+    dead: DeadUnits,
     die: u32,
     done: Ticket,
     at: Time,
@@ -36,6 +46,8 @@ pub(super) struct Superseded {
     programmed: VecDeque<Until>,
     /// Units of pages that are still to be programmed: few, those of the pages being filled.
     staged: Vec<Until>,
+    /// Those that trims left, in the order they were superseded.
+    together: VecDeque<Together>,
 }
 
 impl Superseded {
@@ -43,6 +55,7 @@ impl Superseded {
     pub fn clear(&mut self) {
         self.programmed.clear();
         self.staged.clear();
+        self.together.clear();
     }
 }
 
@@ -84,6 +97,31 @@ impl<S: Store> Nand<S> {
         }
     }
 
+    /// [`Nand::supersede`] for many versions.
+    pub fn supersede_all(&mut self, dead: DeadUnits, die: u32, done: Ticket) {
+        self.supersede_together(Together { dead, die, done, at: Time::ZERO });
+    }
+
+    /// [`Nand::supersede_at`] for many versions.
+    pub fn supersede_all_at(&mut self, dead: DeadUnits, at: Time) {
+        self.supersede_together(Together { dead, die: 0, done: Ticket::default(), at });
+    }
+
+    fn supersede_together(&mut self, mut together: Together) {
+        let Together { die, done, at, .. } = together;
+        for dead in std::mem::take(&mut together.dead.staged) {
+            self.supersede_until(Until { dead, die, done, at });
+        }
+        if !together.dead.is_empty() {
+            self.superseded.together.push_back(together);
+        }
+    }
+
+    /// Bytes of memory that the versions take that trims left and that are still needed.
+    pub fn superseded_bytes(&self) -> u64 {
+        self.superseded.together.iter().map(|together| together.dead.memory_bytes()).sum()
+    }
+
     /// Gives up the payload of a unit at once: whatever a power cut undoes, nobody reads it again.
     pub fn discard(&mut self, unit: Ppa) {
         let bytes = self.geometry().unit_bytes as u64;
@@ -95,7 +133,7 @@ impl<S: Store> Nand<S> {
         self.store.holds(self.offset_of(unit))
     }
 
-    fn holds_page_of(&self, dead: Dead) -> bool {
+    pub(super) fn holds_page_of(&self, dead: Dead) -> bool {
         let (_, page, _) = self.split(dead.unit);
         self.is_programmed(dead.block, page)
     }
@@ -106,7 +144,7 @@ impl<S: Store> Nand<S> {
         if !self.superseded.staged.is_empty() {
             let first = self.geometry().first_unit(block).0 + page * self.geometry().units_per_page;
             let units = first..first + self.geometry().units_per_page;
-            let Superseded { programmed, staged } = &mut self.superseded;
+            let Superseded { programmed, staged, .. } = &mut self.superseded;
             programmed.extend(staged.extract_if(.., |until| units.contains(&until.dead.unit.0)));
         }
     }
@@ -128,6 +166,19 @@ impl<S: Store> Nand<S> {
                 return Some(dead.unit);
             }
         }
+        self.take_of_trims(upto)
+    }
+
+    #[inline]
+    fn take_of_trims(&mut self, upto: Time) -> Option<Ppa> {
+        while let Some(mut together) = self.superseded.together.pop_front() {
+            let is_over = together.at <= upto && self.cells.die(together.die).is_done(together.done, upto);
+            let found = if is_over { self.take_dead(&mut together.dead) } else { None };
+            if !is_over || found.is_some() {
+                self.superseded.together.push_front(together);
+                return found;
+            }
+        }
         None
     }
 
@@ -144,6 +195,7 @@ impl<S: Store> Nand<S> {
         }
         let pages = self.geometry().pages_per_block;
         if programmed.is_empty() {
+            self.trust_block(block);
             return self.discard_pages(block, 0, pages);
         }
         let mut next = 0;
@@ -176,6 +228,17 @@ impl<S: Store> Nand<S> {
             }
         }
         self.discard_pages(block, written, pages);
+    }
+
+    /// Discards what pages hold that cannot be read any more.
+    pub(super) fn discard_damaged(&mut self) {
+        let pages = self.geometry().pages_per_block;
+        for i in 0..self.damaged.len() {
+            let (block, page) = (BlockId(self.damaged[i].0 / pages), self.damaged[i].0 % pages);
+            if self.is_programmed(block, page) {
+                self.discard_pages(block, page, page + 1);
+            }
+        }
     }
 
     pub(super) fn discard_pages(&mut self, block: BlockId, from: u32, to: u32) {
@@ -227,27 +290,6 @@ impl<S: Store> Nand<S> {
     #[inline]
     pub fn prefetch(&self, unit: Ppa, bytes: usize) {
         self.store.prefetch(self.offset_of(unit), bytes);
-    }
-
-    /// True if an earlier program left one of these units in the store, and it was not compared with its checksum since.
-    #[inline]
-    pub fn is_unverified(&self, first: Ppa, count: u32) -> bool {
-        S::KEEPS && (first.0..first.0 + count).any(|unit| self.store.is_unverified(self.offset_of(Ppa(unit))))
-    }
-
-    /// The unit is what its checksum says.
-    pub fn set_verified(&mut self, unit: Ppa) {
-        self.store.set_verified(self.offset_of(unit));
-    }
-
-    /// Counts a failed read: the controller found that the unit does not hold what was programmed.
-    pub fn reject(&mut self, unit: Ppa) -> MediumError {
-        self.cells.count_failed_read();
-        let offset = self.offset_of(unit);
-        match self.store.place(offset).filter(|_| self.store.is_unverified(offset)) {
-            Some((file, at)) => MediumError::Changed { unit, file, at },
-            None => MediumError::Uncorrectable(unit),
-        }
     }
 
     /// First unit of a page, payload bytes of a page and bytes of its spare areas.

@@ -78,6 +78,7 @@ impl<S: Store> PowerCut for Nand<S> {
             }
         }
         erased.into_iter().for_each(|block| self.discard_unprogrammed(block));
+        self.discard_damaged();
     }
 }
 
@@ -91,6 +92,7 @@ impl<S: Store> Nand<S> {
             let (data, spare) = held.split_at(data_bytes);
             self.store.write(self.offset_of(first), data);
             self.store.write(self.spare_offset(first), spare);
+            self.doubt_page(block, *page);
         }
         self.programmed.put_back(block, pages);
     }
@@ -115,7 +117,10 @@ impl<S: Store> Nand<S> {
                         *byte |= self.cells.random() as u8;
                     }
                 }
-                self.put(block, page, Payload { data: &data, spare: &spare });
+                // What a program that failed left was given up.
+                if !self.is_damaged(block, page) {
+                    self.put(block, page, Payload { data: &data, spare: &spare });
+                }
             }
             _ => self.damage(block, page, Damage::Torn),
         }

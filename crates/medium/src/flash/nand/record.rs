@@ -81,6 +81,7 @@ impl<S: Store> Nand<S> {
         nand.cells.set_erase_counts(&erases);
         // Payload of programs that a kill interrupted, and of blocks whose erase counts as done.
         (0..geometry.blocks()).map(BlockId).for_each(|block| nand.discard_unprogrammed(block));
+        nand.discard_damaged();
         nand
     }
 
@@ -151,7 +152,7 @@ impl Nand {
     /// areas too, until they are inscribed ([`Nand::inscribe`]).
     pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
         let Nand { cells, store: (), programmed, modes, slots, is_plain, damaged, latest, .. } = self;
-        let (unsettled, erasing, superseded) = Default::default();
+        let (unsettled, erasing, superseded, doubtful) = Default::default();
         let mut nand = Nand {
             cells,
             store,
@@ -163,6 +164,7 @@ impl Nand {
             erasing,
             damaged,
             superseded,
+            doubtful,
             latest,
         };
         nand.record_all();

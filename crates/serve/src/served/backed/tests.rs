@@ -74,7 +74,7 @@ struct World {
 }
 
 impl World {
-    fn new(units_per_page: u32, faults: Faults, buffer: u32) -> World {
+    fn new(units_per_page: u32, faults: Faults, buffer: u32, absorb: bool) -> World {
         let geometry = Geometry {
             channels: 1,
             dies_per_channel: 2,
@@ -115,19 +115,14 @@ impl World {
             wear: WearLevelling { dynamic: true, static_threshold: None },
             trim: true,
             verify_reads: false,
-            buffer: Some(WriteBuffer {
-                units: buffer,
-                protected: true,
-                absorb: false,
-                store: Span::from_us(1),
-            }),
+            buffer: Some(WriteBuffer { units: buffer, protected: true, absorb, store: Span::from_us(1) }),
             checkpoint_units: Some(150),
             demand: None,
             overhead: Span::from_us(2),
             seed: 1,
         };
         let (nand, battery) = (nameless(), nameless());
-        nand.set_len(SlotLayout::new(&geometry).bytes()).unwrap();
+        nand.set_len(SlotLayout::new(&geometry).unwrap().bytes()).unwrap();
         battery.set_len(Battery::<Mortal>::bytes(buffer, &geometry)).unwrap();
         let budget = Rc::new(Cell::new(NEVER));
         spend_from(budget.clone());
@@ -136,7 +131,7 @@ impl World {
 
     /// The array's store: its payload is in slots.
     fn array(&self, is_used: bool) -> Mortal {
-        let layout = SlotLayout::new(&self.flash.geometry);
+        let layout = SlotLayout::new(&self.flash.geometry).unwrap();
         let mapping = Mapping::shared(&self.nand, layout.bytes()).unwrap();
         let file = self.nand.try_clone().unwrap();
         let slots = Slots::of_file(layout, &mapping, (file, "nand"), is_used).unwrap();
@@ -180,6 +175,8 @@ struct Model {
     version: u64,
     /// Where the last trim ended: the next often goes on there.
     trimmed: u32,
+    /// Mostly overwrites of a few units.
+    overwrites: bool,
 }
 
 fn content(lpa: u32, version: u64) -> Vec<u8> {
@@ -190,10 +187,11 @@ fn content(lpa: u32, version: u64) -> Vec<u8> {
 impl Model {
     fn step(&mut self, rng: &mut Rng, device: &mut Backed<Mortal>, now: Time) -> Time {
         let units = self.now.len() as u32;
-        let goes_on = self.trimmed < units && rng.chance(0.6);
-        let start = if goes_on { self.trimmed } else { rng.below(units as u64) as u32 };
+        let goes_on = self.trimmed < units && rng.chance(if self.overwrites { 0.1 } else { 0.6 });
+        let space = if self.overwrites && rng.chance(0.8) { 6 } else { units };
+        let start = if goes_on { self.trimmed } else { rng.below(space as u64) as u32 };
         let extent = Extent { start, count: (1 + rng.below(3) as u32).min(units - start) };
-        let trims = rng.chance(0.75);
+        let trims = rng.chance(if self.overwrites { 0.1 } else { 0.75 });
         self.version += 1;
         let version = if trims { 0 } else { self.version };
         self.under_way = Some((extent, version));
@@ -215,7 +213,8 @@ impl Model {
         let under_way = self.under_way.take();
         let mut found = vec![1; UNIT];
         for lpa in 0..self.now.len() as u32 {
-            device.read(Time::ZERO, Extent::one(lpa), &mut found).unwrap();
+            let read = device.read(Time::ZERO, Extent::one(lpa), &mut found);
+            read.unwrap_or_else(|error| panic!("{what}: {error}"));
             let new = under_way.filter(|(extent, _)| extent.units().any(|unit| unit == lpa));
             let allowed = [Some(self.now[lpa as usize]), new.map(|(_, version)| version)];
             let version = allowed.into_iter().flatten().find(|&version| content(lpa, version) == found);
@@ -234,9 +233,11 @@ fn ends_at(stop: u64, seed: u64) -> bool {
     let faults = Faults { program_failure: 25_000.0, seed, ..Faults::NONE };
     let faults = if rng.chance(0.5) { faults } else { Faults::NONE };
     let units_per_page = 1 + rng.below(2) as u32;
-    let world = World::new(units_per_page, faults, 4 * units_per_page + rng.below(9) as u32);
+    let absorb = rng.chance(0.5);
+    let world = World::new(units_per_page, faults, 4 * units_per_page + rng.below(9) as u32, absorb);
     let units = world.config.logical_units;
-    let mut model = Model { now: vec![0; units as usize], under_way: None, version: 0, trimmed: units };
+    let now = vec![0; units as usize];
+    let mut model = Model { now, under_way: None, version: 0, trimmed: units, overwrites: absorb };
     let (mut now, mut device) = (Time::ZERO, world.fresh());
     for _ in 0..40 {
         now = model.step(&mut rng, &mut device, now);
