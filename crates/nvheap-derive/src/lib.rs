@@ -81,7 +81,9 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let body = match &input.data {
         Data::Struct(data) => of_struct(&data.fields, &brand),
         Data::Enum(data) => {
-            let is_generic = input.generics.type_params().next().is_some();
+            let generics = &input.generics;
+            let is_generic =
+                generics.type_params().next().is_some() || generics.const_params().next().is_some();
             of_enum(name, data, &attributes, (repr, is_generic), &brand)?
         }
         Data::Union(_) => {

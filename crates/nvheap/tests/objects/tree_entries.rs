@@ -171,3 +171,23 @@ fn a_map_is_cleared_before_its_entry_is_used() {
         assert_eq!(read(&heap), BTreeMap::from([(5, 1)]));
     }
 }
+
+/// A thread that never counted in the map finds two entries before it counts with either.
+#[test]
+fn a_thread_counts_all_of_its_entries() {
+    let folder = tempfile::tempdir().unwrap();
+    let heap = heap(&folder, 200);
+    let root = heap.root().unwrap();
+    let change = |tx: &Tx<'_, Sorted>| {
+        let map = &root.read(tx)?.map;
+        let (first, second) = (map.entry(tx, 1)?, map.entry(tx, 301)?);
+        map.insert(tx, 999, 0)?;
+        for entry in [first, second] {
+            let TreeEntry::Vacant(free) = entry else { panic!("odd keys are free") };
+            free.insert(7)?;
+        }
+        map.remove(tx, &100).map(drop)
+    };
+    std::thread::scope(|scope| scope.spawn(|| heap.transaction(change).unwrap()).join().unwrap());
+    assert_eq!(read(&heap).len(), 202);
+}
