@@ -7,7 +7,7 @@ use crate::store::{FileStore, SegmentFolder};
 use crate::{Error, Log, Result};
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of two files that are compared at a time.
@@ -134,13 +134,16 @@ fn copy_of(path: &Path) -> Result<PathBuf> {
         let linked = std::fs::hard_link(&unfinished, &copy);
         std::fs::remove_file(&unfinished)?;
         linked?;
-        let folder = copy.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        sync_folder(&copy)
     };
     match write() {
         Ok(()) => Ok(copy),
-        // An earlier attempt ended before it changed anything.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_same(path, &copy) => Ok(copy),
+        // An earlier attempt ended before it changed anything, perhaps before the copy was durable.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_copy(path, &copy) => {
+            let synced = File::open(&copy).and_then(|file| file.sync_all()).and_then(|()| sync_folder(&copy));
+            synced.map_err(Error::io("force", &copy.display()))?;
+            Ok(copy)
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let why =
                 "exists: it is the log as it was before an earlier attempt. Keep it, under another name";
@@ -148,6 +151,20 @@ fn copy_of(path: &Path) -> Result<PathBuf> {
         }
         Err(error) => Err(Error::io("create", &copy.display())(error)),
     }
+}
+
+/// Makes the name of a file durable.
+fn sync_folder(file: &Path) -> std::io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Whether a file is another one than the log, and has the same contents.
+fn is_copy(path: &Path, copy: &Path) -> bool {
+    let (Ok(log), Ok(found)) = (std::fs::metadata(path), std::fs::symlink_metadata(copy)) else {
+        return false;
+    };
+    found.is_file() && (found.dev(), found.ino()) != (log.dev(), log.ino()) && is_same(path, copy)
 }
 
 /// Whether two files have the same contents, as far as they can be read.

@@ -422,10 +422,12 @@ impl<L: Log> Log for HybridLog<L> {
         self.fail_on_error(cut)
     }
 
-    /// Everything before an entry was durable when that was appended. Appends without one move the mark on the store.
+    /// Everything before an entry was durable when that was appended, and the data of a large one too. Appends without one move
+    /// the mark on the store.
     fn mark(&self) -> Option<u64> {
         let marked = self.status.mark()?;
-        Some(self.entries.back().map_or(marked, |(entry, _)| entry.position.max(marked)))
+        let durable = |entry: &Entry| if entry.is_large { entry.end() } else { entry.position };
+        Some(self.entries.back().map_or(marked, |(entry, _)| durable(entry).max(marked)))
     }
 
     /// None: its records are on two devices.

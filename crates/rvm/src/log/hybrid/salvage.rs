@@ -17,7 +17,8 @@ use crate::flash::by_piece;
 use crate::log::Status;
 use crate::{Error, Log, Result, Store};
 
-/// So many generations behind that of its small log a hybrid may be: one for each power failure between its reset and that one's.
+/// So many generations apart from that of its small log a hybrid may be: ahead by one for each power failure between its reset and
+/// that one's, behind by one for each salvage.
 const GENERATIONS: u64 = 4;
 /// Bytes of a small log that are searched for entries.
 const SEARCHED: u64 = 64 << 10;
@@ -64,7 +65,7 @@ pub(crate) fn has_entry(log: &mut dyn Log) -> Result<bool> {
     let mut bytes = vec![0; log.capacity().min(SEARCHED) as usize];
     log.read(small.head, &mut bytes)?;
     let is_entry = |(header, at): (&[u8], u64)| {
-        let generations = small.generation..small.generation + GENERATIONS;
+        let generations = small.generation.saturating_sub(GENERATIONS)..small.generation + GENERATIONS;
         let mut statuses = generations.map(|generation| Status { generation, ..small });
         statuses.any(|status| Entry::decode(header.try_into().expect("24 bytes"), status, at).is_some())
     };
