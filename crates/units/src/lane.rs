@@ -272,10 +272,11 @@ impl Lane {
     /// Counts a suspension of the operation that ends at position `operation`, unless it has reached the limit.
     fn may_suspend(&mut self, operation: u64, limit: u32) -> bool {
         let before = if self.suspended.0 == operation { self.suspended.1 } else { 0 };
-        if before < limit {
+        let may = before < limit;
+        if may {
             self.suspended = (operation, before + 1);
         }
-        before < limit
+        may
     }
 
     /// Lets no background work run before `until`, except work whose end was promised.
