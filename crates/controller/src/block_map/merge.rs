@@ -225,8 +225,8 @@ impl<S: Store> BlockMap<S> {
         let (area, page) = self.locate(address);
         let found = spare::peek(&self.areas[area].nand, Ppa(page), &mut self.page).ok();
         assert!(found.is_none_or(|found| found.lpa == lpa), "page {lpa} at {address} holds {found:?}");
-        // Data that does not match its checksum is copied as it is; its reads fail ([`BlockMap::note_copied`]). If its sequence number is lost, the
-        // last one assigned will do: it is the newest copy of its page.
+        // Data that does not match its checksum is copied as it is; its reads fail ([`BlockMap::note_copied`]). If its sequence number
+        // is lost, the last one assigned will do: it is the newest copy of its page.
         let damaged = found.is_none_or(|found| found.damaged);
         let sequence = found.map_or(self.sequence - 1, |found| found.sequence);
         let copy = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };

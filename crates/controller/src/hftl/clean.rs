@@ -168,7 +168,9 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         data.resize(self.geometry.unit_bytes as usize, 0);
         let Moved { lpa, from, .. } = moved;
         let unknown = Spare { kind: Kind::Data, damaged: true, lpa, sequence: 0, stamp: 0 };
-        let spare = spare::peek(&self.nand, Ppa(from), data).unwrap_or(unknown);
+        // After a machine's crash another page may lie where the map says.
+        let is_it = |spare: &Spare| spare.kind == Kind::Data && spare.lpa == lpa;
+        let spare = spare::peek(&self.nand, Ppa(from), data).ok().filter(is_it).unwrap_or(unknown);
         self.stats.lost_units += spare.damaged as u64;
         spare
     }

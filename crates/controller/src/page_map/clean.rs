@@ -400,9 +400,12 @@ impl<S: Store> PageMap<S> {
             let (mut sequence, mut damaged) = (0, false);
             if S::KEEPS {
                 match spare::peek(self.array.nand(), self.array.place(Ppa(from)), &mut data) {
-                    Ok(spare) => (sequence, damaged) = (spare.sequence, spare.damaged),
-                    // Its sequence number is lost. It is the newest of its unit, so the last number assigned will do.
-                    Err(_) => (sequence, damaged) = (self.sequence - 1, true),
+                    Ok(spare) if spare.kind == Kind::Data && spare.lpa == lpa => {
+                        (sequence, damaged) = (spare.sequence, spare.damaged);
+                    }
+                    // Its sequence number is lost, or what a machine's crash left there is another unit. It is the newest of its
+                    // unit, so the last number assigned will do.
+                    Ok(_) | Err(_) => (sequence, damaged) = (self.sequence - 1, true),
                 }
                 // It is moved although damaged, or an older version would reappear; its reads fail.
                 self.stats.lost_units += damaged as u64;

@@ -43,7 +43,9 @@ impl Trimmed {
 /// Trims whose records a cut took, and the places of what they left.
 #[derive(Debug, Default)]
 pub(super) struct Unrecorded {
-    pub records: Vec<Record>,
+    records: Vec<Record>,
+    /// What each left: the number of its record, and the version.
+    left: Vec<(usize, Ppa)>,
     pub places: Vec<Ppa>,
 }
 
@@ -117,7 +119,7 @@ impl<S: Store> PageMap<S> {
             let place = self.array.place(unit);
             let spare = self.array.nand().spare(place).ok().and_then(|spare| Spare::of_damaged(&spare));
             if spare.is_some_and(|spare| spare.kind == Kind::Data && spare.lpa == lpa) {
-                self.note_trimmed(sequence, unit);
+                found.left.push((found.records.len() - 1, unit));
                 found.places.push(place);
             }
         }
@@ -125,11 +127,16 @@ impl<S: Store> PageMap<S> {
         found
     }
 
-    /// Makes trims that were found pending.
-    pub(super) fn hold_trims(&mut self, at: Time, records: Vec<Record>) -> Result<(), ControllerError> {
-        for record in records {
+    /// Makes trims that were found pending. What they left is noted with each, not before: what is noted is forgotten when what is
+    /// pending was recorded.
+    pub(super) fn hold_trims(&mut self, at: Time, found: Unrecorded) -> Result<(), ControllerError> {
+        let mut left = found.left.into_iter().peekable();
+        for (number, record) in found.records.into_iter().enumerate() {
             if self.journal.pending.len() + 1 >= trim::trims_pending_max(&self.geometry) {
                 self.record_all_trims(at)?;
+            }
+            while let Some((_, unit)) = left.next_if(|(of, _)| *of == number) {
+                self.note_trimmed(record.sequence, unit);
             }
             self.journal.pending.push(record);
         }

@@ -21,7 +21,6 @@ use super::buffer::Held;
 use super::cache::SlcCache;
 use super::clean::MoveCause;
 use super::config::PageMapConfig;
-use super::dead::Unrecorded;
 use super::live::Live;
 use super::pieces::Checkpoint;
 use super::spare::{self, Kind, Spare};
@@ -140,9 +139,9 @@ impl<S: Store> PageMap<S> {
         drop((scanned, trims));
         map.note_found()?;
         let half_written = map.half_written(&media.held);
-        let Unrecorded { records, places } = map.unrecorded_trims(checkpoint.as_ref());
-        let rebuilt = map.rebuild_tables(now, &firsts, &places);
-        let held = rebuilt.and_then(|()| map.hold_trims(now, records));
+        let unrecorded = map.unrecorded_trims(checkpoint.as_ref());
+        let rebuilt = map.rebuild_tables(now, &firsts, &unrecorded.places);
+        let held = rebuilt.and_then(|()| map.hold_trims(now, unrecorded));
         let filled = held.and_then(|()| map.fill_log(now));
         let restored =
             filled.and_then(|()| map.restore(now, media.held, checkpoint.as_ref(), (&newest, &half_written)));

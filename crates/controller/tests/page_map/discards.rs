@@ -49,7 +49,6 @@ fn a_large_discard_takes_a_bit_for_each_unit() {
         }
         assert!(held(&device) >= units as usize, "{setup:?}: forgotten before the record is programmed");
         let allowed = geometry.units() / 8 + geometry.blocks() as u64 * 64;
-        println!("{most} B for {units} units of {}", geometry.units());
         assert!(most > units as u64 / 8 && most <= allowed, "{setup:?}: {most} B, allowed {allowed}");
         now = device.flush(now).unwrap().end;
         now = device.idle_at(now).unwrap();

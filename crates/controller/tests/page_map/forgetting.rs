@@ -4,7 +4,7 @@
 use crate::array::UNIT;
 use crate::device::{Ask, Model, Setup, cached_setups, demand_setups, draw, of_superblocks, perform, setups};
 use nvlab_controller::page_map::PageMapMedia;
-use nvlab_controller::{Background, Controller, PageMap, RecoveryReport};
+use nvlab_controller::{Background, Controller, ControllerError, PageMap, RecoveryReport};
 use nvlab_medium::flash::{Faults, Nand};
 use nvlab_medium::{MemStore, Store};
 use nvlab_units::{Extent, Geometry, Ppa, Rng, Span, Time};
@@ -321,8 +321,15 @@ fn little_more_is_kept_than_what_is_live() {
                 if matches!(ask, Ask::Trim(_)) && !setup.trims_last() {
                     ask = Ask::Flush;
                 }
-                let Ok(end) = perform(&mut device, &mut model, now, ask) else { continue 'setups };
-                now = end;
+                now = match perform(&mut device, &mut model, now, ask) {
+                    Ok(end) => end,
+                    // Too many blocks failed.
+                    Err(ControllerError::EndOfLife { .. }) if setup.faults == FAULTS => {
+                        assert!(round > 4, "{setup:?}");
+                        continue 'setups;
+                    }
+                    Err(error) => panic!("{error} in round {round} of {setup:?}"),
+                };
                 device.settle(now);
             }
             now = device.drain(now).unwrap();

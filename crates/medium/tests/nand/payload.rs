@@ -16,6 +16,25 @@ struct Holding {
 
 impl Store for Holding {
     const KEEPS: bool = true;
+    const SHOWS: bool = true;
+    fn view(&self, offset: u64, bytes: usize) -> &[u8] {
+        self.bytes.view(offset, bytes)
+    }
+    fn prefetch(&self, offset: u64, bytes: usize) {
+        self.bytes.prefetch(offset, bytes);
+    }
+    fn write_zeros(&mut self, offset: u64, bytes: u64) {
+        self.bytes.write_zeros(offset, bytes);
+    }
+    fn is_unverified(&self, offset: u64) -> bool {
+        self.bytes.is_unverified(offset)
+    }
+    fn set_verified(&mut self, offset: u64) {
+        self.bytes.set_verified(offset);
+    }
+    fn place(&self, offset: u64) -> Option<(&'static str, u64)> {
+        self.bytes.place(offset)
+    }
     fn read(&self, offset: u64, into: &mut [u8]) {
         self.bytes.read(offset, into);
     }

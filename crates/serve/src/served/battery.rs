@@ -24,7 +24,7 @@ use nvlab_units::{Extent, Geometry};
 const UNIT_HEAD: u64 = 16;
 const TRIM: u64 = 24;
 
-/// The rings.
+/// The places.
 pub(crate) struct Battery<S: Store> {
     store: S,
     unit_bytes: u64,

@@ -4,7 +4,7 @@
 //! for each unit and some 64 B for each block, however its units lie. Rejected: *runs of units*, of which a device that was
 //! written at random has as many as units.
 
-use super::{Dead, Nand};
+use super::Nand;
 use crate::Store;
 use nvlab_units::{BlockId, Ppa};
 use std::collections::BTreeMap;
@@ -13,6 +13,14 @@ use std::collections::BTreeMap;
 const UNITS_PER_LISTED: u32 = 64;
 /// Bytes of an entry of the map and of what it allocates.
 const BLOCK_BYTES: u64 = 64;
+
+/// A version of a unit that is not the newest: where it is, and in which life of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dead {
+    pub(super) unit: Ppa,
+    pub(super) block: BlockId,
+    pub(super) erases: u32,
+}
 
 #[derive(Clone, Debug)]
 enum Units {

@@ -7,19 +7,11 @@
 //!
 //! The contents of an erased block are given up when no cut can undo the erase.
 
-use super::dead_units::DeadUnits;
+use super::dead_units::{Dead, DeadUnits};
 use super::{Nand, Payload, SPARE_BYTES};
 use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
 use std::collections::VecDeque;
-
-/// A version of a unit that is not the newest: where it is, and in which life of its block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dead {
-    pub(super) unit: Ppa,
-    pub(super) block: BlockId,
-    pub(super) erases: u32,
-}
 
 /// A version that is needed until a die has done what it was given, and until a time.
 #[derive(Clone, Copy, Debug)]
