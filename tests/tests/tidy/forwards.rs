@@ -108,7 +108,9 @@ impl Sources {
         let Implementation { krate, on, bounds, .. } = wrapper;
         let none = Names::new();
         let fields = self.fields.get(&(krate.clone(), on.clone())).unwrap_or(&none);
-        let held = |other: &&Implementation| fields.contains(&other.on) && other.on != *on;
+        // What a box holds is a field's own name, too.
+        let held =
+            |other: &&Implementation| fields.contains(&other.on) && other.on != *on && other.on != "Box";
         let mut of_fields = self.implementations.iter().filter(held);
         of_fields.any(|other| self.implies((&other.krate, &other.of), of))
             || fields.iter().chain(bounds).any(|name| self.implies((krate, name), of))
