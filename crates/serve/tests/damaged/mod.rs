@@ -62,10 +62,14 @@ fn damage(path: &Path, rng: &mut Rng) -> u32 {
     // Spare areas and records come after the payload.
     let end = file.metadata().unwrap().len() * 9 / 10;
     let mut changed = 0;
-    for _ in 0..20_000 {
+    // Most of the file may be holes.
+    for _ in 0..400_000 {
+        if changed == 40 {
+            break;
+        }
         let (at, mut around) = (rng.below(end - 64), [0; 64]);
         file.read_exact_at(&mut around, at).unwrap();
-        if changed < 40 && around.iter().filter(|byte| **byte != 0).count() > 32 {
+        if around.iter().filter(|byte| **byte != 0).count() > 32 {
             file.write_all_at(&[around[0] ^ 1 << rng.below(8)], at).unwrap();
             changed += 1;
         }
@@ -108,7 +112,9 @@ fn damaged_data_are_not_returned_where_reads_are_verified() {
                     Err(fault) => panic!("{name}: {fault}"),
                 }
             }
-            assert!(unreadable > 0, "{name}: nothing of it was hit");
+            // A drive that was not closed recovers what its protected buffer still holds.
+            let is_held = !closed && folder.0.join("battery").exists();
+            assert!(unreadable > 0 || is_held, "{name}: nothing of it was hit");
         }
     }
     assert!(opened > 10, "only {opened} devices could be opened again");

@@ -415,7 +415,7 @@ impl<L: Log> Log for HybridLog<L> {
         Ok(head)
     }
 
-    /// What is kept moves to the store: see [`salvage`].
+    /// What is kept moves to the store: see `salvage`.
     fn cut(&mut self, tail: u64) -> Result<()> {
         self.check()?;
         let cut = self.try_cut(tail);
