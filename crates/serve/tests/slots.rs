@@ -183,10 +183,14 @@ fn payload_that_somebody_changed_is_an_error() {
             };
             let named = look(&mut lost);
             // What is copied from another page may be a page of zeros, or of another unit, but never the page itself.
-            assert_eq!(named.len(), changed.len(), "{what}");
-            for at in &changed {
-                let place = format!("the file nand at byte {at}");
-                assert!(named.iter().any(|error| error.ends_with(&place)), "{what}: {place} of {named:?}");
+            let places: Vec<String> =
+                changed.iter().map(|at| format!("the file nand at byte {at}")).collect();
+            let is_place = |error: &String| places.iter().any(|place| error.ends_with(place));
+            assert!(named.iter().all(is_place), "{what}: {named:?} for {changed:?}");
+            // A drive that was killed recovers what its protected buffer still holds.
+            match round % 2 == 1 && folder.0.join("battery").exists() {
+                true => assert!(named.len() > changed.len() / 2, "{what}: {named:?}"),
+                false => assert_eq!(named.len(), changed.len(), "{what}"),
             }
             // Everything else is written often enough that the cleaner moves what is not.
             let beyond = drive.capacity_bytes() / UNIT as u64 - units;
@@ -194,7 +198,7 @@ fn payload_that_somebody_changed_is_an_error() {
                 let unit = units + if i < beyond { i } else { rng.below(beyond) };
                 drive.write(session, unit * UNIT as u64, &content(unit, i), false).unwrap();
             }
-            assert_eq!(look(&mut lost).len(), changed.len(), "{what}, moved");
+            assert_eq!(look(&mut lost).len(), named.len(), "{what}, moved");
             drive.close().unwrap();
         }
     }
