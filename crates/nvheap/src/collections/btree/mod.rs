@@ -268,8 +268,8 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
     /// # #[repr(C)]
     /// # struct Root { map: PBTreeMap<u64, u64, Names> }
     /// # let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    /// # let made = |tx: &_| Ok(Root { map: PBTreeMap::new(tx)? });
-    /// # let heap = Heap::<Names>::create(&folder.path().join("heap"), Options::default(), made).unwrap();
+    /// # let at = folder.path().join("heap");
+    /// # let heap = Heap::<Names>::create(at, Options::default(), |tx| Ok(Root { map: PBTreeMap::new(tx)? })).unwrap();
     /// # let root = heap.root().unwrap();
     /// # heap.transaction(|tx| {
     /// # let map = &root.read(tx)?.map;
