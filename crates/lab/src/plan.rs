@@ -221,6 +221,11 @@ const WINDOWS: f64 = 8.0;
 /// What takes long before anything is measured, why, and what would be faster.
 fn effort(design: &Design, name: &str, work: &Work, state: &Preparation) -> Option<String> {
     let Work::Requests(workload) = work else { return None };
+    let medium = design.media.get(design.ftl.medium()).map(|medium| &medium.part);
+    let erases = matches!(medium, Some(Part::Nand(_) | Part::Nor(_)));
+    if state.state != State::Steady || !erases {
+        return None;
+    }
     let (raw, unit) = (design.raw_bytes() as f64, design.ftl.unit_bytes() as f64);
     // Two erases of each block, and the windows; addresses that are drawn cost as many programs as FIFO's closed form says.
     let filled = state.fill_bytes(design.capacity_bytes()) as f64;
@@ -230,9 +235,7 @@ fn effort(design: &Design, name: &str, work: &Work, state: &Preparation) -> Opti
     };
     let units = (2.0 * raw + WINDOWS * filled / 2.0 * (times + map_writes(design))) / unit;
     let minutes = units / PROGRAMS_PER_S / 60.0;
-    let medium = design.media.get(design.ftl.medium()).map(|medium| &medium.part);
-    let erases = matches!(medium, Some(Part::Nand(_) | Part::Nor(_)));
-    if state.state != State::Steady || !erases || minutes < MINUTES_SAID {
+    if minutes < MINUTES_SAID {
         return None;
     }
     let why = match state.twin {

@@ -31,7 +31,7 @@ mod undo;
 
 pub use error::MediumError;
 pub use start_gap::{StartGap, StartGapConfig};
-pub use store::{MemStore, Store};
+pub use store::{MemStore, Store, is_zero};
 
 use nvlab_units::{Served, Time};
 

@@ -93,10 +93,11 @@ impl Store for MemStore {
     }
 }
 
-/// Whether all bytes are zero; ends at the first part that is not.
-fn is_zero(bytes: &[u8]) -> bool {
-    const ZEROS: [u8; 512] = [0; 512];
-    bytes.chunks(ZEROS.len()).all(|part| *part == ZEROS[..part.len()])
+/// Whether all bytes are zero; ends at the first that are not.
+#[inline]
+pub fn is_zero(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<16>();
+    words.iter().all(|word| *word == [0; 16]) && rest.iter().all(|&byte| byte == 0)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `#[derive(Persist)]`: see `nvlab-nvheap`.
 //!
-//! The layout must be fixed, so a struct is `#[repr(C)]`, and an enum `#[repr(u8)]` or another integer. Every field must itself be persistent in the same heap, which the generated code asks of the compiler field by field.
+//! The layout must be fixed, so a struct is `#[repr(C)]`, and an enum `#[repr(u8)]` or another integer. Every field must itself be
+//! persistent in the same heap, which the generated code asks of the compiler field by field.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};

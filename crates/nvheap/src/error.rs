@@ -56,8 +56,8 @@ pub enum Error {
     /// An earlier write failed, so nobody knows what is durable: the heap takes no more work until it is opened again.
     #[error("the heap takes no more work until it is opened again: {0}")]
     Failed(Arc<Error>),
-    /// Something has the heap open: another program, an inspection, or this program elsewhere. What a program changes it brings home in place, and the order of its changes is known to its
-    /// own memory only: nobody else can read them without its help.
+    /// Something has the heap open: another program, an inspection, or this program elsewhere. What a program changes it brings home
+    /// in place, and the order of its changes is known to its own memory only: nobody else can read them without its help.
     #[error("{} is in use; a program that has the heap open can make a copy of one moment for others (`Heap::backup_to`)", _0.display())]
     Busy(PathBuf),
     /// This thread runs a transaction on another heap of this brand. To use two heaps at once, give each a brand of its own.

@@ -76,9 +76,7 @@ impl<'p> Replacement<'p> {
 
 /// Makes the name of a new file durable.
 pub(crate) fn sync_name(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(Error::io("sync", &folder.display()))
+    file::sync_name(path).map_err(Error::io("sync", &file::folder_of(path).display()))
 }
 
 impl Drop for Replacement<'_> {

@@ -28,6 +28,16 @@ pub fn private() -> OpenOptions {
     options
 }
 
+/// The folder that a file is in: that of the process for a bare name.
+pub fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the name of a file durable.
+pub fn sync_name(file: &Path) -> io::Result<()> {
+    File::open(folder_of(file))?.sync_all()
+}
+
 /// Takes the exclusive lock of an open file, or returns false if somebody else holds it. It is held as long as anybody
 /// has this open file description: as a descriptor, in whatever process, or as a mapping. A process that is being spawned
 /// has it until it executes its program, so a lock that is held is tried again for 200 ms.

@@ -5,6 +5,7 @@ use crate::inspect::{Entry, Inspection};
 use crate::log::battery_ram::BatteryRam;
 use crate::store::{FileStore, SegmentFolder};
 use crate::{Error, Log, Result};
+use nvlab_os::file::sync_name;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -28,11 +29,16 @@ pub fn recover(path: &Path, segments: SegmentFolder) -> Result<Recovery> {
 
 /// As [`recover`], for a hybrid log in two files.
 pub fn recover_hybrid(large: &Path, small: &Path, segments: SegmentFolder) -> Result<Recovery> {
-    let log = Inspection::on_both((FileStore::open(large, 0)?, large), (FileStore::open(small, 0)?, small))?;
+    let log = open_both(large, small)?;
     if let Some(damage) = log.damage() {
         return Err(damage.clone());
     }
     Core::open(log.into_log(), Box::new(segments), Options::default()).map(|(_, recovery)| recovery)
+}
+
+/// Opens the files of a hybrid log, to change them.
+fn open_both(large: &Path, small: &Path) -> Result<Inspection> {
+    Inspection::on_both((FileStore::open(large, 0)?, large), (FileStore::open(small, 0)?, small))
 }
 
 /// What was kept of a damaged log, and where the rest is.
@@ -66,7 +72,7 @@ pub fn salvage(path: &Path, lost: impl FnMut(&Entry<'_>)) -> Result<Option<Salva
 /// As [`salvage`], for a hybrid log in two files.
 pub fn salvage_hybrid(large: &Path, small: &Path, lost: impl FnMut(&Entry<'_>)) -> Result<Option<Salvage>> {
     [large, small].into_iter().try_for_each(check_file)?;
-    let log = Inspection::on_both((FileStore::open(large, 0)?, large), (FileStore::open(small, 0)?, small))?;
+    let log = open_both(large, small)?;
     salvage_inspected(log, &[large, small], lost)
 }
 
@@ -134,13 +140,13 @@ fn copy_of(path: &Path) -> Result<PathBuf> {
         let linked = std::fs::hard_link(&unfinished, &copy);
         std::fs::remove_file(&unfinished)?;
         linked?;
-        sync_folder(&copy)
+        sync_name(&copy)
     };
     match write() {
         Ok(()) => Ok(copy),
         // An earlier attempt ended before it changed anything, perhaps before the copy was durable.
         Err(error) if error.kind() == ErrorKind::AlreadyExists && is_copy(path, &copy) => {
-            let synced = File::open(&copy).and_then(|file| file.sync_all()).and_then(|()| sync_folder(&copy));
+            let synced = File::open(&copy).and_then(|file| file.sync_all()).and_then(|()| sync_name(&copy));
             synced.map_err(Error::io("force", &copy.display()))?;
             Ok(copy)
         }
@@ -151,12 +157,6 @@ fn copy_of(path: &Path) -> Result<PathBuf> {
         }
         Err(error) => Err(Error::io("create", &copy.display())(error)),
     }
-}
-
-/// Makes the name of a file durable.
-fn sync_folder(file: &Path) -> std::io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Whether a file is another one than the log, and has the same contents.

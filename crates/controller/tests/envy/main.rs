@@ -3,6 +3,8 @@
 mod cost;
 mod device;
 mod model;
+#[path = "../mortal/mod.rs"]
+mod mortal;
 mod power_cut;
 mod restart;
 mod timing;

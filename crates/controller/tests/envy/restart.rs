@@ -2,41 +2,15 @@
 //! nothing more is done, and only the bytes are left.
 
 use crate::device::{Ask, Model, Setup, draw, setups};
+use crate::mortal::{Mortal, until_killed};
 use nvlab_controller::envy::recover::erase_counts;
 use nvlab_controller::envy::{EnvyMedia, SegmentCleaning};
 use nvlab_controller::{Background, Controller, Envy};
-use nvlab_medium::Store;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::{Ram, RamConfig};
 use nvlab_units::{Extent, Rng, Span, Time};
-use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::cell::Cell;
 use std::rc::Rc;
-
-/// Bytes that outlive the device; the program ends when the budget of writes is used up.
-#[derive(Clone, Debug)]
-struct Mortal {
-    bytes: Rc<RefCell<Vec<u8>>>,
-    budget: Rc<Cell<u64>>,
-}
-
-impl Store for Mortal {
-    const KEEPS: bool = true;
-    fn read(&self, offset: u64, into: &mut [u8]) {
-        into.copy_from_slice(&self.bytes.borrow()[offset as usize..][..into.len()]);
-    }
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        if self.budget.get() == 0 {
-            // Not a panic: the program just ends here.
-            resume_unwind(Box::new(Killed));
-        }
-        self.budget.set(self.budget.get() - 1);
-        self.bytes.borrow_mut()[offset as usize..][..data.len()].copy_from_slice(data);
-    }
-}
-
-/// Why the program ended.
-struct Killed;
 
 struct World {
     nor: Mortal,
@@ -47,15 +21,8 @@ struct World {
 impl World {
     fn new(setup: &Setup) -> World {
         let budget = Rc::new(Cell::new(u64::MAX));
-        let store = |bytes: u64| Mortal {
-            bytes: Rc::new(RefCell::new(vec![0; bytes as usize])),
-            budget: budget.clone(),
-        };
-        World {
-            nor: store(Nor::<Mortal>::store_bytes(&setup.geometry())),
-            sram: store(setup.ram().capacity_bytes),
-            budget,
-        }
+        let nor = Mortal::new(Nor::<Mortal>::store_bytes(&setup.geometry()), &budget);
+        World { nor, sram: Mortal::new(setup.ram().capacity_bytes, &budget), budget }
     }
 
     fn restart(&self, setup: &Setup) -> Envy<Mortal> {
@@ -142,12 +109,7 @@ fn a_program_that_is_killed_anywhere_loses_nothing() {
                         now = device.idle_at(now).unwrap();
                     }
                 };
-                if let Err(why) = catch_unwind(AssertUnwindSafe(step)) {
-                    if !why.is::<Killed>() {
-                        resume_unwind(why);
-                    }
-                    killed_in_last = true;
-                }
+                killed_in_last = until_killed(step);
                 states.push(model.clone());
             }
             device = world.restart(setup);

@@ -3,40 +3,15 @@
 
 use crate::array::{Model, UNIT, content};
 use crate::device::{Setup, setups};
+use crate::mortal::{Mortal, until_killed};
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
-use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
 use nvlab_units::{Extent, Rng, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::catch_unwind;
 use std::rc::Rc;
-
-const NEVER: u64 = u64::MAX;
-
-struct Killed;
-
-/// Bytes that outlive the device; the program ends when the budget of stores is used up.
-#[derive(Clone)]
-struct Mortal {
-    bytes: Rc<RefCell<Vec<u8>>>,
-    budget: Rc<Cell<u64>>,
-}
-
-impl Store for Mortal {
-    const KEEPS: bool = true;
-    fn read(&self, offset: u64, into: &mut [u8]) {
-        into.copy_from_slice(&self.bytes.borrow()[offset as usize..][..into.len()]);
-    }
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        match self.budget.get() {
-            0 => resume_unwind(Box::new(Killed)),
-            left => self.budget.set(left - 1),
-        }
-        self.bytes.borrow_mut()[offset as usize..][..data.len()].copy_from_slice(data);
-    }
-}
 
 /// What a protected buffer holds, by the places in it: unit, number, contents.
 type Battery = BTreeMap<u64, (u32, u64, Vec<u8>)>;
@@ -61,22 +36,17 @@ fn write(device: &mut PageMap<Mortal>, model: &mut Model, battery: &mut Battery,
 /// A history that ends at a store; returns whether it reached it and how many overwrites were absorbed.
 fn ends_at(setup: &Setup, stop: u64, seed: u64) -> (bool, u64) {
     let flash = setup.flash();
-    let bytes = Rc::new(RefCell::new(vec![0; Nand::<Mortal>::store_bytes(&flash.geometry) as usize]));
-    let store = Mortal { bytes: bytes.clone(), budget: Rc::new(Cell::new(stop)) };
+    let budget = Rc::new(Cell::new(stop));
+    let store = Mortal::new(Nand::<Mortal>::store_bytes(&flash.geometry), &budget);
     let buffer = setup.config().buffer.map(|buffer| WriteBuffer { absorb: true, ..buffer });
     let config = PageMapConfig { buffer, verify_reads: true, ..setup.config() };
-    let mut device = PageMap::new(config.clone(), Nand::new(flash.clone(), store)).unwrap();
+    let mut device = PageMap::new(config.clone(), Nand::new(flash.clone(), store.clone())).unwrap();
     let (mut model, mut battery) = (Model::new(device.capacity_units()), Battery::new());
     let mut rng = Rng::stream(seed, "killed");
-    let act = AssertUnwindSafe(|| write(&mut device, &mut model, &mut battery, &mut rng));
-    let killed = match catch_unwind(act) {
-        Ok(()) => false,
-        Err(why) if why.is::<Killed>() => true,
-        Err(why) => resume_unwind(why),
-    };
+    let killed = until_killed(|| write(&mut device, &mut model, &mut battery, &mut rng));
     let absorbed = device.stats().absorbed_units;
     drop(device);
-    let store = Mortal { bytes, budget: Rc::new(Cell::new(NEVER)) };
+    budget.set(u64::MAX);
     let mut media = PageMapMedia::new(Nand::reopen(flash, store, None));
     let mut held: Vec<_> = battery.into_values().collect();
     held.sort_by_key(|&(_, number, _)| number);

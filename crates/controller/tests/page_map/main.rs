@@ -15,6 +15,8 @@ mod forgetting;
 mod found;
 mod killed;
 mod model;
+#[path = "../mortal/mod.rs"]
+mod mortal;
 mod payload;
 mod pieces;
 mod power_cut;

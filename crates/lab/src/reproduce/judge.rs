@@ -86,7 +86,7 @@ pub fn judge<'a>(measured: &Measured<'a>) -> Vec<Judged<'a>> {
     measured.experiment.rows.iter().map(judged).collect()
 }
 
-/// Counts the verdicts of each kind, by class: `15 pass (4 claim, 11 derived), 1 differ (1 claim), ...`.
+/// Counts the verdicts of each kind, by class: `15 pass (4 claim, 11 derived); 1 differ (1 claim); ...`.
 pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> String {
     let of = |is: &dyn Fn(&Judged<'_>) -> bool| -> (usize, String) {
         let count = |class: Class| judged.clone().filter(|one| one.row.class == class && is(one)).count();

@@ -55,9 +55,9 @@ fn claims(page: &mut Page, measured: &[Measured<'_>]) {
             let note: String = note.iter().map(|(before, text)| small(before, text)).collect();
             let class = if judged.unsteady { "unsteady" } else { judged.name() };
             table.row(&[
-                escape(&judged.row.claim) + &note,
-                escape(&judged.row.place),
-                judged.row.class.name().to_string(),
+                escape(&row.claim) + &note,
+                escape(&row.place),
+                row.class.name().to_string(),
                 format!("<span class=\"verdict {class}\">{}</span>", judged.shown()),
                 expected,
                 found,

@@ -45,9 +45,12 @@ impl<H: Brand> Counter<H> {
         self.stripes[Self::mine(tx)].as_ref().map(|stripe| Stripe(stripe.word()))
     }
 
-    /// Makes the stripe of this thread with this count.
-    pub fn begin(&mut self, tx: &Tx<'_, H>, count: i64) -> Result<()> {
-        self.stripes[Self::mine(tx)] = Some(PBox::new(tx, count as u64)?);
+    /// Adds to the stripe of this thread, and makes it if it has none yet: it may have one since somebody looked.
+    pub fn add(&mut self, tx: &Tx<'_, H>, more: i64) -> Result<()> {
+        if let Some(stripe) = self.stripe(tx) {
+            return stripe.add(tx, more);
+        }
+        self.stripes[Self::mine(tx)] = Some(PBox::new(tx, more as u64)?);
         Ok(())
     }
 

@@ -11,7 +11,7 @@
 use super::{Erased, Flash, Shape, by_piece, check_clears};
 use crate::store::FileStore;
 use crate::{Error, Result, Store};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
@@ -37,8 +37,7 @@ impl PlainFile {
                 store.write(piece, offset)
             })?;
             store.sync()?;
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+            nvlab_os::file::sync_name(path)
         };
         if let Err(error) = fill() {
             // Half a file would be in the way of the next attempt.

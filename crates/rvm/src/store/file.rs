@@ -52,8 +52,7 @@ impl FileStore {
         });
         let removed = std::fs::remove_file(unfinished);
         made?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let synced = removed.and_then(|()| File::open(folder.unwrap_or(Path::new(".")))?.sync_all());
+        let synced = removed.and_then(|()| nvlab_os::file::sync_name(path));
         synced.map_err(failed())?;
         Ok(store)
     }

@@ -121,11 +121,10 @@ impl Journal {
         if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
             return Err(io::Error::new(ErrorKind::AlreadyExists, "what is there is not a file"));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut named = tempfile::Builder::new();
         // The mode that the umask leaves, as for any new file.
         let named = named.permissions(Permissions::from_mode(0o666));
-        let beside = named.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let beside = named.tempfile_in(nvlab_os::file::folder_of(path))?;
         let mut out = BufWriter::new(beside);
         serde_json::to_writer(&mut out, &(about, &self.marks))?;
         out.write_all(b"\n")?;

@@ -133,11 +133,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 
 /// Locks the folder of a path, as every server does before it removes a socket there.
 fn lock_folder(path: &Path) -> io::Result<File> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let (folder, begun) = (File::open(folder)?, Instant::now());
+    let (folder, begun) = (File::open(file::folder_of(path))?, Instant::now());
     while !file::try_lock(&folder)? {
         if begun.elapsed() > LOCK_PATIENCE {
             return Err(Error::new(ErrorKind::WouldBlock, "its folder is locked by somebody else"));

@@ -28,8 +28,8 @@ mod room;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use nvlab_medium::MemStore;
 use nvlab_medium::flash::Nand;
+use nvlab_medium::{MemStore, is_zero};
 use nvlab_os::stores::copy_words;
 use nvlab_os::{Mapping, file};
 use nvlab_units::Geometry;
@@ -431,10 +431,4 @@ impl Slots {
         let mut runs = unused.into_iter().map(|run| self.pages(run)).filter(|run| !run.is_empty());
         runs.try_for_each(|run| file::punch_hole(file, run.start, run.end - run.start))
     }
-}
-
-#[inline]
-fn is_zero(data: &[u8]) -> bool {
-    let (words, rest) = data.as_chunks::<16>();
-    words.iter().all(|word| *word == [0; 16]) && rest.iter().all(|&byte| byte == 0)
 }

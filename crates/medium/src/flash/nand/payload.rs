@@ -13,19 +13,10 @@ use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
 use std::collections::VecDeque;
 
-/// A version that is needed until a die has done what it was given, and until a time.
+/// A version that is needed until a die has done what it was given, and until a time; or many.
 #[derive(Clone, Copy, Debug)]
-struct Until {
-    dead: Dead,
-    die: u32,
-    done: Ticket,
-    at: Time,
-}
-
-/// Versions that are needed together.
-#[derive(Clone, Debug)]
-struct Together {
-    dead: DeadUnits,
+struct Until<D = Dead> {
+    dead: D,
     die: u32,
     done: Ticket,
     at: Time,
@@ -39,7 +30,7 @@ pub(super) struct Superseded {
     /// Units of pages that are still to be programmed: few, those of the pages being filled.
     staged: Vec<Until>,
     /// Those that trims left, in the order they were superseded.
-    together: VecDeque<Together>,
+    together: VecDeque<Until<DeadUnits>>,
 }
 
 impl Superseded {
@@ -91,16 +82,16 @@ impl<S: Store> Nand<S> {
 
     /// [`Nand::supersede`] for many versions.
     pub fn supersede_all(&mut self, dead: DeadUnits, die: u32, done: Ticket) {
-        self.supersede_together(Together { dead, die, done, at: Time::ZERO });
+        self.supersede_together(Until { dead, die, done, at: Time::ZERO });
     }
 
     /// [`Nand::supersede_at`] for many versions.
     pub fn supersede_all_at(&mut self, dead: DeadUnits, at: Time) {
-        self.supersede_together(Together { dead, die: 0, done: Ticket::default(), at });
+        self.supersede_together(Until { dead, die: 0, done: Ticket::default(), at });
     }
 
-    fn supersede_together(&mut self, mut together: Together) {
-        let Together { die, done, at, .. } = together;
+    fn supersede_together(&mut self, mut together: Until<DeadUnits>) {
+        let Until { die, done, at, .. } = together;
         for dead in std::mem::take(&mut together.dead.staged) {
             self.supersede_until(Until { dead, die, done, at });
         }
@@ -149,11 +140,12 @@ impl<S: Store> Nand<S> {
     /// The next superseded version that is not needed any more, as no power cut comes before `upto`; the controller discards it.
     #[inline]
     pub fn take_needless(&mut self, upto: Time) -> Option<Ppa> {
-        while let Some(&Until { dead, die, done, at }) = self.superseded.programmed.front() {
-            if at > upto || !self.cells.die(die).is_done(done, upto) {
+        while let Some(&until) = self.superseded.programmed.front() {
+            if !self.is_over(&until, upto) {
                 break;
             }
             self.superseded.programmed.pop_front();
+            let Until { dead, .. } = until;
             if self.cells.erase_count(dead.block) == dead.erases {
                 return Some(dead.unit);
             }
@@ -161,10 +153,16 @@ impl<S: Store> Nand<S> {
         self.take_of_trims(upto)
     }
 
+    /// Whether no power cut from `upto` on can make it needed again.
+    #[inline]
+    fn is_over<D>(&mut self, until: &Until<D>, upto: Time) -> bool {
+        until.at <= upto && self.cells.die(until.die).is_done(until.done, upto)
+    }
+
     #[inline]
     fn take_of_trims(&mut self, upto: Time) -> Option<Ppa> {
         while let Some(mut together) = self.superseded.together.pop_front() {
-            let is_over = together.at <= upto && self.cells.die(together.die).is_done(together.done, upto);
+            let is_over = self.is_over(&together, upto);
             let found = if is_over { self.take_dead(&mut together.dead) } else { None };
             if !is_over || found.is_some() {
                 self.superseded.together.push_front(together);

@@ -164,14 +164,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     fn count(&self, tx: &Tx<'_, H>, stripe: Option<Stripe>, more: i64) -> Result<()> {
         match stripe {
             Some(stripe) => stripe.add(tx, more),
-            None => {
-                // It may have begun since the search.
-                let mut anchor = self.anchor.write(tx)?;
-                match anchor.count.stripe(tx) {
-                    Some(stripe) => stripe.add(tx, more),
-                    None => anchor.count.begin(tx, more),
-                }
-            }
+            None => self.anchor.write(tx)?.count.add(tx, more),
         }
     }
 
