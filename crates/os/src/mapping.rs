@@ -6,6 +6,7 @@ mod emulated;
 use crate::{check, sigbus};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 #[cfg(not(miri))]
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
@@ -162,7 +163,7 @@ impl Mapping {
     }
 
     /// The same for some of its bytes; those outside are left out.
-    pub fn populate_part(&self, range: std::ops::Range<u64>) {
+    pub fn populate_part(&self, range: Range<u64>) {
         let (start, end) = (range.start as usize / PAGE * PAGE, (range.end as usize).min(self.bytes));
         if start < end && !cfg!(miri) {
             // SAFETY: the range is within this mapping, and the advice leaves its contents alone.
@@ -173,7 +174,7 @@ impl Mapping {
     }
 
     /// Returns these bytes of anonymous memory to the system, as far as they fill pages; they read as zero.
-    pub fn forget(&mut self, range: std::ops::Range<u64>) -> io::Result<()> {
+    pub fn forget(&mut self, range: Range<u64>) -> io::Result<()> {
         let start = (range.start as usize).next_multiple_of(PAGE);
         let end = (range.end as usize).min(self.bytes) / PAGE * PAGE;
         if start < end && !cfg!(miri) {
@@ -188,7 +189,7 @@ impl Mapping {
     /// Has the system keep these bytes of a mapped file in huge pages, as far as they fill some, where the file lies in memory
     /// (tmpfs, Linux 6.1): accesses to a large file otherwise miss the TLB. It takes as long as copying them. Elsewhere nothing
     /// happens.
-    pub fn use_huge_pages(&self, range: std::ops::Range<u64>) {
+    pub fn use_huge_pages(&self, range: Range<u64>) {
         let start = range.start as usize / HUGE_PAGE * HUGE_PAGE;
         let end = (range.end as usize).min(self.bytes) / HUGE_PAGE * HUGE_PAGE;
         if start < end && !cfg!(miri) {
@@ -203,29 +204,30 @@ impl Mapping {
         self.advise(libc::MADV_DONTFORK)
     }
 
-    /// Uses no huge pages for it, where the kernel has any.
-    pub fn refuse_huge_pages(&self) {
+    /// Uses no huge pages from this byte on, which begins a page, where the kernel has any.
+    pub fn refuse_huge_pages(&self, from: u64) {
         // A kernel without huge pages refuses the advice.
-        let _ = self.advise(libc::MADV_NOHUGEPAGE);
+        let _ = self.advise_part(from as usize..self.bytes, libc::MADV_NOHUGEPAGE);
     }
 
     /// Uses single pages for the first `bytes` of it, and reads none ahead. Where the page cache holds a file in larger pieces, as
     /// readahead makes them, a store to one page gives all the piece room on the disk, holes too.
     pub fn use_single_pages(&self, bytes: usize) {
         // A kernel that does not know the advice has small pages, too.
-        let _ = self.advise_first(bytes.min(self.bytes), libc::MADV_RANDOM);
+        let _ = self.advise_part(0..bytes.min(self.bytes), libc::MADV_RANDOM);
     }
 
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
-        self.advise_first(self.bytes, advice)
+        self.advise_part(0..self.bytes, advice)
     }
 
-    fn advise_first(&self, bytes: usize, advice: libc::c_int) -> io::Result<()> {
-        if cfg!(miri) {
+    fn advise_part(&self, part: Range<usize>, advice: libc::c_int) -> io::Result<()> {
+        if cfg!(miri) || part.is_empty() {
             return Ok(());
         }
+        assert!(part.end <= self.bytes, "advice for bytes behind the mapping");
         // SAFETY: the range is of this mapping, and callers pass advice that leaves its contents alone.
-        check(unsafe { libc::madvise(self.start().cast(), bytes, advice) }).map(|_| ())
+        check(unsafe { libc::madvise(self.start().add(part.start).cast(), part.len(), advice) }).map(|_| ())
     }
 }
 

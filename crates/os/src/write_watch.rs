@@ -85,7 +85,7 @@ impl WriteWatch {
         assert!(start.addr().is_multiple_of(PAGE_BYTES) && bytes.is_multiple_of(PAGE_BYTES), "whole pages");
         let pages = bytes / PAGE_BYTES;
         let twins = Mapping::anonymous(bytes as u64)?;
-        twins.refuse_huge_pages();
+        twins.refuse_huge_pages(0);
         let free = |slot: &Slot| slot.end.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         let Some(slot) = REGISTERED.iter().position(free) else {
             return Err(io::Error::other(format!("{SLOTS} memories are watched already")));

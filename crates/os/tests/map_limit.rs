@@ -25,7 +25,7 @@ fn more_pages_than_the_kernel_has_mappings() {
         return;
     }
     let memory = Mapping::anonymous(pages as u64 * 4096).unwrap();
-    memory.refuse_huge_pages();
+    memory.refuse_huge_pages(0);
     store(&memory, 4096, 5);
     let mut watch = watch(&memory);
     (0..pages).step_by(2).for_each(|page| store(&memory, page * 4096, 1));

@@ -29,7 +29,7 @@ pub struct BenchSize {
     pub each: Duration,
     /// Requests of each kind, at most.
     pub requests: u64,
-    /// Large requests go to this much of the device, from its beginning on; what they write first there is included.
+    /// Requests go to this much of the device, from its beginning on.
     pub span_bytes: u64,
 }
 
@@ -45,14 +45,19 @@ pub struct Kind {
 /// How fast a design is served.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
-    /// Writes of 4 KiB anywhere, 32 under way.
+    /// Overwrites of 4 KiB at random, 32 under way.
     pub small_writes: Kind,
-    /// Reads of what these wrote, and of what was not written.
+    /// Reads of what was written.
     pub small_reads: Kind,
-    /// Writes of 64 KiB in order, and over again, 8 under way.
+    /// Overwrites of 64 KiB in order, 8 under way.
     pub large_writes: Kind,
-    /// Reads of what these wrote.
+    /// Reads of what was written.
     pub large_reads: Kind,
+    /// Writes of 4 KiB anywhere on the device, most of them to units that hold nothing: each takes memory that the program did
+    /// not have.
+    pub first_small_writes: Kind,
+    /// The first writes of 64 KiB, in order.
+    pub first_large_writes: Kind,
     /// A power cut, until requests are served again.
     pub cut: Duration,
     /// Bytes of memory at most, beyond what the program had before.
@@ -73,10 +78,17 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Makes requests of so many bytes, so many together, at offsets that `next` says.
-    fn measure(
+    fn measure(&self, op: Op, size: (u32, usize), next: impl FnMut(u64) -> u64) -> io::Result<Kind> {
+        self.measure_until(op, size, self.size.requests, self.size.each, next)
+    }
+
+    /// The same, so many requests at most and so long at most.
+    fn measure_until(
         &self,
         op: Op,
         (bytes, together): (u32, usize),
+        requests: u64,
+        each: Duration,
         mut next: impl FnMut(u64) -> u64,
     ) -> io::Result<Kind> {
         let mut buffer = Mapping::anonymous(bytes as u64)?;
@@ -86,7 +98,7 @@ impl Bench<'_> {
         let (mut done, mut offsets) = (0, Vec::with_capacity(together));
         let before = self.busy(op);
         let begun = Instant::now();
-        while done < self.size.requests && begun.elapsed() < self.size.each {
+        while done < requests && begun.elapsed() < each {
             for _ in 0..BETWEEN_LOOKS.div_ceil(together) {
                 offsets.clear();
                 offsets.extend((done..done + together as u64).map(&mut next));
@@ -105,22 +117,35 @@ impl Bench<'_> {
         latency.mean() * latency.count()
     }
 
-    fn run(&self) -> io::Result<(Kind, Kind, Kind, Kind)> {
-        let (span, capacity) = (self.size.span_bytes, self.drive.capacity_bytes());
-        let all = (span.min(capacity) / LARGE.0 as u64).max(1);
-        let large = |nth: u64| nth % all * LARGE.0 as u64;
-        let small = |seed| {
+    fn run(&self) -> io::Result<Served> {
+        let capacity = self.drive.capacity_bytes();
+        let all = (self.size.span_bytes.min(capacity) / LARGE.0 as u64).max(1);
+        let in_order = |nth: u64| nth % all * LARGE.0 as u64;
+        let within = |bytes: u64, seed| {
             let mut rng = Rng::new(seed);
-            move |_| rng.below(capacity / SMALL.0 as u64) * SMALL.0 as u64
+            move |_| rng.below(bytes / SMALL.0 as u64) * SMALL.0 as u64
         };
-        let writes = self.measure(Op::Write, LARGE, large)?;
-        let reads = self.measure(Op::Read, LARGE, large)?;
-        Ok((
-            self.measure(Op::Write, SMALL, small(1))?,
-            self.measure(Op::Read, SMALL, small(1))?,
-            writes,
-            reads,
-        ))
+        let span = all * LARGE.0 as u64;
+        let first_large_writes = self.measure_until(Op::Write, LARGE, all, Duration::MAX, in_order)?;
+        let (large_writes, large_reads) =
+            (self.measure(Op::Write, LARGE, in_order)?, self.measure(Op::Read, LARGE, in_order)?);
+        let (small_writes, small_reads) = (
+            self.measure(Op::Write, SMALL, within(span, 1))?,
+            self.measure(Op::Read, SMALL, within(span, 2))?,
+        );
+        let first_small_writes = self.measure(Op::Write, SMALL, within(capacity, 3))?;
+        let begun = Instant::now();
+        self.drive.cut().map_err(io::Error::other)?;
+        Ok(Served {
+            small_writes,
+            small_reads,
+            large_writes,
+            large_reads,
+            first_small_writes,
+            first_large_writes,
+            cut: begun.elapsed(),
+            memory_bytes: 0,
+        })
     }
 }
 
@@ -137,12 +162,7 @@ pub fn bench(name: &str, design: &Design, size: BenchSize) -> Result<Served, Ser
     let export = Export { name: name.into(), drive: Arc::clone(&drive) };
     let _server = NbdServer::start(&Address::Unix(socket.clone()), vec![export])?;
     let ran = Bench { drive: &drive, socket: &socket, size }.run();
-    let (small_writes, small_reads, large_writes, large_reads) =
-        ran.map_err(ServeError::io(format!("{name} failed while it was measured")))?;
-    let begun = Instant::now();
-    drive.cut().map_err(|error| ServeError::Failed(error.to_string()))?;
-    let cut = begun.elapsed();
+    let served = ran.map_err(ServeError::io(format!("{name} failed while it was measured")))?;
     let peak = usage::peak().map_err(ServeError::io("cannot tell the memory"))?;
-    let memory_bytes = peak.saturating_sub(before);
-    Ok(Served { small_writes, small_reads, large_writes, large_reads, cut, memory_bytes })
+    Ok(Served { memory_bytes: peak.saturating_sub(before), ..served })
 }

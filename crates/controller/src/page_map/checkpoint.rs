@@ -21,6 +21,7 @@ use super::pieces::{Moment, Pieces};
 use super::spare::{Kind, Spare};
 use crate::ControllerError;
 use crate::table::BlockState;
+use crate::wear::Take;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ticket, Time};
@@ -398,7 +399,7 @@ impl<S: Store> PageMap<S> {
 
     /// Takes an erased block for a turn or journal; `turn` spreads them over the dies.
     pub(super) fn take_map_block(&mut self, at: Time, turn: u64) -> Result<BlockId, ControllerError> {
-        if let Some(block) = self.checkpoint.pool.pop() {
+        if let Some(block) = self.take_pooled() {
             return Ok(block);
         }
         let dies = self.geometry.dies();
@@ -416,10 +417,27 @@ impl<S: Store> PageMap<S> {
         self.take_erased(dies).ok_or_else(|| refused.unwrap_or_else(|| self.end_of_life(0)))
     }
 
+    /// Takes a block of the pool, and in its place the least worn of the erased blocks of its die if that is less worn: the map is
+    /// written more often than anything else, and would wear out the blocks that it keeps for itself.
+    fn take_pooled(&mut self) -> Option<BlockId> {
+        let block = self.checkpoint.pool.pop()?;
+        let die = self.geometry.die_of(block);
+        let erases = |block: BlockId| self.array.erase_count(block);
+        let is_less_worn = |&other: &BlockId| erases(other) < erases(block);
+        if !self.dies[die as usize].free.iter().any(is_less_worn) {
+            return Some(block);
+        }
+        let taken = self.take_free(die, Take::LeastWorn).ok()?;
+        self.table.set_state(taken, BlockState::Map);
+        self.table.set_state(block, BlockState::Free);
+        self.dies[die as usize].free.push(block);
+        Some(taken)
+    }
+
     /// Takes an erased block for a turn or journal, without cleaning. `gains` is a die that will very soon have
     /// one more. On other dies the last one stays for the cleaner.
     pub(super) fn take_erased(&mut self, gains: u32) -> Option<BlockId> {
-        if let Some(block) = self.checkpoint.pool.pop() {
+        if let Some(block) = self.take_pooled() {
             return Some(block);
         }
         let left = |die: u32| self.dies[die as usize].free.len() + (die == gains) as usize;

@@ -178,13 +178,15 @@ impl Backing for DeviceState {
     /// In memory without huge pages: each first write to one would take 2 MiB, and fill them.
     fn store_in_place(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
         let mapping = self.mapping(medium, bytes)?;
-        mapping.refuse_huge_pages();
+        mapping.refuse_huge_pages(0);
         Ok(MappedStore::streaming(mapping))
     }
     fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
         let layout = SlotLayout::new(geometry).map_err(ServeError::Options)?;
         let mapping = self.mapping(name, layout.bytes())?;
         let Some(kept) = &self.kept else {
+            // Payload fills slot after slot. What lies at its place in the array does not.
+            mapping.refuse_huge_pages(layout.payload_bytes());
             return Ok(MappedStore::slotted(mapping, Slots::fresh(layout, None)));
         };
         let media = kept.media.borrow();

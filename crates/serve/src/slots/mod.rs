@@ -85,6 +85,11 @@ impl SlotLayout {
         Ok(SlotLayout { unit_bytes, units, slots: slots as u32, rest_at, table_at })
     }
 
+    /// Bytes of all slots, in whole pages: what comes first in the file.
+    pub fn payload_bytes(&self) -> u64 {
+        self.rest_at
+    }
+
     /// Bytes of the file.
     pub fn bytes(&self) -> u64 {
         self.table_at + self.units * WORD
@@ -146,7 +151,7 @@ impl Slots {
         is_used: bool,
     ) -> io::Result<Slots> {
         // Otherwise slots that were given back would take room on the disk again with the next store beside them.
-        mapping.use_single_pages(layout.rest_at as usize);
+        mapping.use_single_pages(layout.payload_bytes() as usize);
         match is_used {
             true => Slots::found(layout, mapping, file, name),
             false => Ok(Slots::fresh(layout, Some((file, name)))),

@@ -159,7 +159,7 @@ impl Service {
         // Before it is watched, the kernel would fill absent pages with zeros.
         let mapping = mapping.map_err(failed())?;
         mapping.exclude_from_fork().map_err(failed())?;
-        mapping.refuse_huge_pages();
+        mapping.refuse_huge_pages(0);
         let (faults, _) = Userfaultfd::new().map_err(ServeError::NotPermitted)?;
         let address = mapping.start().expose_provenance() as u64;
         faults.register(address, self.bytes).map_err(ServeError::NotPermitted)?;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// Requests of 4 KiB a second, 32 under way.
 const SMALL_GOAL: f64 = 20_000.0;
-/// Bytes a second in requests of 64 KiB, unless the modelled device has less.
+/// Bytes a second in requests of 64 KiB, unless the modelled device has less. First writes, which the host's memory bounds (some
+/// 500 MB/s where a virtual machine has to ask for it), are shown and not judged.
 const LARGE_GOAL: f64 = 1e9;
 
 const WHOLE: BenchSize =
@@ -45,9 +46,11 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
         Column::number("modelled_writes_bytes_per_s", "own"),
         Column::number("large_reads_bytes_per_s", "reads, MB/s"),
         Column::number("modelled_reads_bytes_per_s", "own"),
+        Column::number("first_small_writes_per_s", "first 4 KiB/s"),
+        Column::number("first_large_writes_bytes_per_s", "64 KiB, MB/s"),
         Column::number("cut_s", "cut, ms"),
         Column::number("memory_bytes", "memory, MiB"),
-        Column::text("meets", ""),
+        Column::text("meets", "promise"),
     ];
     output.table(&Table { schema: "nvlab.bench-served/1", columns, rows });
     Ok(())
@@ -69,6 +72,8 @@ fn row(name: &str, served: &Served) -> Vec<Cell> {
         megabytes(bytes(writes.modelled)),
         megabytes(bytes(reads.served)),
         megabytes(bytes(reads.modelled)),
+        rate(served.first_small_writes),
+        megabytes(bytes(served.first_large_writes.served)),
         Cell::new(format!("{:.1}", served.cut.as_secs_f64() * 1e3), served.cut.as_secs_f64()),
         Cell::new(format!("{}", served.memory_bytes >> 20), served.memory_bytes),
         Cell::new(if meets { "" } else { "BELOW" }, meets),

@@ -33,8 +33,8 @@ impl Section {
         let depth = self.depth(notes, errors);
         let mut spec = GeneratorSpec { pace: Pace::Closed { depth }, ..self.spec(notes, errors) };
         let is_whole = kept(errors, options.flag("fill_device"));
-        let size = kept(errors, options.amount("size"));
-        let size = size.or(kept(errors, options.amount("filesize"))).filter(|_| !is_whole);
+        let size = kept(errors, options.amount("size")).filter(|_| !is_whole);
+        let file = kept(errors, options.amount("filesize")).filter(|_| !is_whole);
         let is_timed = kept(errors, options.flag("time_based"));
         if is_timed && spec.limits.time.is_none() {
             notes.push(format!("[{}]: time_based needs runtime; left out", self.name));
@@ -55,6 +55,7 @@ impl Section {
             line: self.line,
             copies: count(errors, "numjobs", 256).unwrap_or(1) as u32,
             offset: kept(errors, options.amount("offset")).unwrap_or(Amount::Bytes(0)),
+            file,
             size,
             offset_increment: kept(errors, options.amount("offset_increment")).unwrap_or(Amount::Bytes(0)),
             io_bytes: kept(errors, options.amount("io_size")),
@@ -88,12 +89,14 @@ impl Section {
             | Distribution::SelfSimilar { .. }
             | Distribution::Normal { .. } => false,
         };
-        let is_endless = ["loops", "io_size"].iter().any(|key| options.value(key).is_some());
+        // With a filesize, size is how much of the file is requested, as io_size is.
+        let is_part = ["size", "filesize"].iter().all(|key| options.value(key).is_some());
+        let is_endless = is_part || ["loops", "io_size"].iter().any(|key| options.value(key).is_some());
         if writes == 1.0 && is_once && !is_endless && spec.limits.time.is_none() {
             return true;
         }
-        let reason = "only a job that writes each block once, without runtime, loops and io_size, reads back what it \
-                      wrote; give do_verify=0, and a job of its own that reads";
+        let reason = "only a job that writes each block once, without runtime, loops, io_size and size beside filesize, \
+                      reads back what it wrote; give do_verify=0, and a job of its own that reads";
         errors.push(options.refused("verify", reason));
         false
     }

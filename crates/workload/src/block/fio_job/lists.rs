@@ -17,7 +17,7 @@ pub(super) const IGNORED: &str = "\
     direct buffered name description directory thread \
     refill_buffers zero_buffers scramble_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
     dedupe_percentage dedupe_mode dedupe_global dedupe_working_set_percentage invalidate fallocate create_on_open \
-    create_only create_serialize create_fsync allow_file_create unlink unlink_each_loop overwrite gtod_reduce \
+    create_serialize create_fsync allow_file_create unlink unlink_each_loop overwrite gtod_reduce \
     gtod_cpu clocksource disable_lat disable_slat disable_clat disable_bw clat_percentiles lat_percentiles \
     slat_percentiles percentile_list block_error_percentiles write_bw_log write_lat_log write_iops_log \
     write_hist_log log_avg_msec log_hist_msec log_hist_coarseness log_offset log_max_value log_compression \
@@ -27,7 +27,7 @@ pub(super) const IGNORED: &str = "\
     userspace_reap hipri hipri_percentage fixedbufs registerfiles sqthread_poll sqthread_poll_cpu force_async \
     uncached nowait nonvectored new_group unified_rw_reporting stats unit_base significant_figures disk_util \
     allow_mounted_write openfiles file_service_type filename_format unique_filename opendir lockfile softrandommap \
-    ioscheduler uid gid cgroup cgroup_weight cgroup_nodelete exec_prerun exec_postrun pre_read fadvise_hint \
+    ioscheduler uid gid cgroup cgroup_weight cgroup_nodelete exec_prerun exec_postrun fadvise_hint \
     write_hint max_latency continue_on_error ignore_error error_dump profile threads buffer_pattern_percent \
     steadystate_check_interval offset_align number_of_files replay_align idle_prof minimal terse-version output- \
     format busy_poll skip_bad grace_time direct_write_to_pmem busy_wait_polling cmd_type readfua writefua verb \
@@ -105,6 +105,8 @@ pub(super) const REFUSED: &[(&str, &[&str], &str)] = &[
     ),
     ("verify_only", &["0"], "nothing is read back; give a job that reads"),
     ("verify_backlog", &["0"], "nothing is read back; give do_verify=0, and a job of its own that reads"),
+    ("create_only", &["0"], "a job that only makes its files requests nothing; leave it out"),
+    ("pre_read", &["0"], "there is no page cache to read into; give a job that reads, and stonewall"),
     ("steadystate", &[], "a job does not end when its figures are steady; give runtime"),
 ];
 

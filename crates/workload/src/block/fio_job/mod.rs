@@ -65,6 +65,9 @@ pub struct FioJob {
     /// Sizes, mix, pace: everything that does not need the device.
     spec: GeneratorSpec,
     offset: Amount,
+    /// The bytes of its file; all of the device if not given.
+    file: Option<Amount>,
+    /// Where its requests go; beside the size of a file, how many bytes they have in all.
     size: Option<Amount>,
     /// Added to the offset of each further copy.
     offset_increment: Amount,
@@ -83,6 +86,16 @@ pub struct FioJob {
     reads_back: bool,
     /// One row in results for all such jobs of a phase.
     is_grouped: bool,
+}
+
+/// Where the requests of a copy of a job go.
+struct Place {
+    offset: u64,
+    span: u64,
+    /// Bytes of all requests of one loop.
+    once: u64,
+    /// What was changed so that it fits the device.
+    note: Option<String>,
 }
 
 /// One running copy of a job.
@@ -263,37 +276,12 @@ impl FioJob {
         stream: u8,
     ) -> Result<FioStream, WorkloadError> {
         let name = if self.copies > 1 { format!("{}.{copy}", self.name) } else { self.name.clone() };
-        let unit = self.spec.slot_bytes() as u64;
         let mut spec = self.spec.clone();
-        let step = self.offset_increment.of(capacity, unit);
-        let offset = step
-            .checked_mul(copy as u64)
-            .and_then(|far| far.checked_add(self.offset.of(capacity, unit)))
-            .unwrap_or(u64::MAX / unit * unit);
+        let Place { offset, span, once, note } = self.place(file, copy, capacity)?;
         spec.offset = Amount::Bytes(offset);
-        let rest = capacity.saturating_sub(offset);
-        if rest < unit {
-            return Err(WorkloadError::DoesNotFit {
-                what: format!("{file}: [{}]", self.name),
-                reason: format!(
-                    "it begins at {}, and the device ends at {}: give a smaller offset, or a larger device",
-                    told_bytes(offset),
-                    told_bytes(capacity)
-                ),
-            });
-        }
-        let size = self.size.map(|size| size.of(capacity, unit));
-        let zones = self.spec.span.map(|zones| zones.of(capacity, unit));
-        let asked = [size, zones].into_iter().flatten().min().unwrap_or(rest);
-        let span = if asked > rest { rest / unit * unit } else { asked };
-        let note = (asked > span && span > 0).then(|| {
-            let ends = [offset.saturating_add(asked), capacity].map(told_bytes);
-            format!("[{}]: it would reach to {} and ends with the device, at {}", self.name, ends[0], ends[1])
-        });
         spec.span = Some(Amount::Bytes(span));
         spec.stream = stream;
         if !self.time_based {
-            let once = self.io_bytes.map_or(span, |bytes| bytes.of(capacity, unit));
             spec.limits.bytes = Some(once.saturating_mul(self.loops));
         }
         let seed = Rng::stream(self.seed.unwrap_or(seed), &name).bits();
@@ -311,5 +299,45 @@ impl FioJob {
             reported_with: None,
             note,
         })
+    }
+
+    /// Where a copy's requests go on a device of so many bytes.
+    fn place(&self, job_file: &str, copy: u32, device: u64) -> Result<Place, WorkloadError> {
+        let unit = self.spec.slot_bytes() as u64;
+        let file = self.file.map_or(device, |bytes| bytes.of(device, unit));
+        let end = file.min(device);
+        let step = self.offset_increment.of(end, unit);
+        let offset = step
+            .checked_mul(copy as u64)
+            .and_then(|far| far.checked_add(self.offset.of(end, unit)))
+            .unwrap_or(u64::MAX / unit * unit);
+        let rest = end.saturating_sub(offset);
+        if rest < unit {
+            let what = if file < device { "file" } else { "device" };
+            return Err(WorkloadError::DoesNotFit {
+                what: format!("{job_file}: [{}]", self.name),
+                reason: format!(
+                    "it begins at {}, and the {what} ends at {}: give a smaller offset, or a larger {what}",
+                    told_bytes(offset),
+                    told_bytes(end)
+                ),
+            });
+        }
+        let size = self.size.map(|size| size.of(end, unit));
+        // Bytes beside the size of a file say how much is requested, not where.
+        let (where_to, how_much) = match (self.file, self.size) {
+            (Some(_), Some(Amount::Bytes(_))) => (None, size),
+            _ => (size, None),
+        };
+        let zones = self.spec.span.map(|zones| zones.of(end, unit));
+        let asked = [where_to, zones].into_iter().flatten().min().unwrap_or(file.saturating_sub(offset));
+        let span = if asked > rest { rest / unit * unit } else { asked };
+        let note = (asked > span && span > 0).then(|| {
+            let ends = [offset.saturating_add(asked), end].map(told_bytes);
+            format!("[{}]: it would reach to {} and ends with the device, at {}", self.name, ends[0], ends[1])
+        });
+        let all = how_much.map_or(span, |bytes| bytes.min(span));
+        let once = self.io_bytes.map_or(all, |bytes| bytes.of(end, unit));
+        Ok(Place { offset, span, once, note })
     }
 }

@@ -61,3 +61,44 @@ fn pauses_beside_a_rate_are_noted() {
     assert!(notes("rate=1m\n").contains("[a]: thinktime beside a rate: what a pause delays is caught up"));
     assert!(notes("rate_iops=9\nrate_ignore_thinktime\n").contains("pauses do not count for the rate"));
 }
+
+/// What fio 3.33 wrote by its iolog: first and last offset in units of 4 KiB, and how many.
+#[test]
+fn a_size_beside_that_of_the_file_is_how_much() {
+    let places = |rw: &str, more: &str| {
+        let all = requests(&format!("[a]\nrw={rw}\nbs=4k\n{}\n", more.replace(' ', "\n")));
+        let at = |request: Option<u64>| request.unwrap() / 4096;
+        let offsets = || all.iter().map(|request| request.offset);
+        (all.len(), at(offsets().min()), at(offsets().max()))
+    };
+    for (job, expected) in [
+        ("size=1m filesize=8m", (256, 0, 255)),
+        ("size=1m filesize=4m offset=2m", (256, 512, 767)),
+        ("size=16m filesize=4m", (1024, 0, 1023)),
+        ("size=50% filesize=4m", (512, 0, 511)),
+        ("filesize=4m", (1024, 0, 1023)),
+        ("size=8m filesize=4m io_size=2m", (512, 0, 511)),
+    ] {
+        assert_eq!(places("write", job), expected, "{job}");
+    }
+    for (job, count, beyond) in [
+        ("size=1m filesize=8m", 256, 1900),
+        ("size=1m filesize=4m io_size=2m", 512, 900),
+        ("size=1m filesize=4m loops=2", 512, 900),
+        ("size=16m filesize=4m", 1024, 1022),
+    ] {
+        let (requests, least, most) = places("randwrite", job);
+        assert_eq!(requests, count, "{job}");
+        assert!(least < 124 && most > beyond && most < 2048, "{job}: {least} to {most}");
+    }
+}
+
+#[test]
+fn options_that_make_other_requests_are_refused() {
+    for option in ["create_only=1", "create_only", "pre_read=1"] {
+        let name = option.split('=').next().unwrap();
+        let why = reason(&format!("[a]\nrw=randread\n{option}\n"));
+        assert!(why.starts_with(&format!("t.fio:3: {name} is not done here: ")), "{why}");
+    }
+    assert_eq!(requests("[a]\nrw=write\nbs=1m\nsize=2m\npre_read=0\n").len(), 2);
+}
