@@ -504,7 +504,7 @@ pub struct MemoryResult {
 /// What a page map's cache of blocks in SLC mode did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheResult {
-    /// Share of the units the host wrote that went to it; 0 if the host wrote nothing.
+    /// Share of the units programmed for the host that went to it; 0 if none was.
     pub written_share: f64,
     /// Blocks folded in idle time or to make room; what the cleaner empties counts as cleaning.
     pub folded_blocks: u64,

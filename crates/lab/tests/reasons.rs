@@ -292,3 +292,35 @@ fn flushes_have_their_share_of_the_time() {
     says(&kept, "the host's software and the link's protocol");
     assert!(reasons(&kept).iter().all(|reason| !reason.contains("flushes")), "{:?}", reasons(&kept));
 }
+
+/// At a rate, writes and flush are asked for at once; the flush covers the writes only when they are done.
+#[test]
+fn a_commit_ends_after_its_writes() {
+    for sets in [SMALL, &[SMALL, &["media.dram.backup=none"]].concat()] {
+        for workload in
+            ["logger record=200B rate=100/s file=1MiB", "uniform bs=4KiB flush=1 rate=100/s arrivals=regular"]
+        {
+            let result = run("ssd-tlc", sets, workload, "3000 io", State::Full);
+            let [write, flush, commit] =
+                [&result.write, &result.flush, &result.commit].map(|of| of.latency.mean_ns);
+            assert!(
+                result.commit.count > 400 && commit > 0.99 * (write + flush),
+                "{commit} of {write} and {flush}"
+            );
+            assert!(result.commit.latency.p50_ns > result.write.latency.p50_ns, "{result:?}");
+        }
+    }
+}
+
+/// What the buffer absorbs has not gone past the cache.
+#[test]
+fn what_is_absorbed_did_not_pass_the_cache() {
+    let sets = ["media.qlc.blocks=200"];
+    let absorbed = run("qlc-pslc", &sets, "uniform bs=4KiB qd=1 span=4KiB", "5000 io", State::Full);
+    assert!(absorbed.write_amplification.host < 0.01);
+    assert!(
+        reasons(&absorbed).iter().all(|reason| !reason.contains("went past it")),
+        "{:?}",
+        reasons(&absorbed)
+    );
+}

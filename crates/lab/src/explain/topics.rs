@@ -15,8 +15,9 @@ pub const TOPICS: &[Topic] = &[
 All are counted in mapping units that were programmed. 1 is the least possible without
 compression. Reports split it by cause, because the cure differs: cleaning wants more spare or a
 better policy or separated streams; padding wants larger or fewer flushes, or a protected
-buffer; map wants fewer checkpoints. The write buffer does not lower it: a unit written twice is
-programmed twice.
+buffer; map wants fewer checkpoints. A protected write buffer lowers it, below 1 even: what is written
+again while it is in the buffer is programmed once (`ftl.buffer.absorb`, on unless the design says
+otherwise; waf.absorbed says how much). A volatile one, which every flush empties, does not.
 
 For uniform random writes and greedy or FIFO cleaning of many pages, with rho = logical / raw:
 rho = (u - 1) / ln u gives the share u of live units in a cleaned block, and waf = 1 / (1 - u).",
@@ -220,7 +221,7 @@ is `ftl.spare = \"20 %\"`. Bad blocks, the blocks being filled and the erased re
 spare: of a small drive they may be most of it.",
     },
     Topic {
-        names: &["flush", "fsync", "fdatasync", "fua", "barrier"],
+        names: &["flush", "fsync", "fdatasync", "fua", "barrier", "commit"],
         title: "Flushes: what fsync asks of a device",
         text: "\
 A program's fsync makes its file system write what is dirty and then flush the device: all writes
@@ -231,7 +232,13 @@ blkparse, sync in an iolog); fua=yes forces each write alone.
 With a volatile buffer (`ftl.buffer.in` without `backup`) a flush waits until all of it is
 programmed, and the page that was being filled is padded: waf.padding and flush.p99 say what that
 costs. A buffer with a battery or capacitor, or none, has nothing to wait for. `nvlab cut` checks
-what survives.",
+what survives.
+
+A commit is all of it: from the first write since the last flush until the flush that makes it safe
+is done (commit.mean, commit.p99); a write with fua=yes is a commit by itself. A flush covers what
+was done when it was sent, so a host sends it when its writes are done: where a rate asks for both
+at once (logger rate=, flush= with rate=), the commit is that much longer than write and flush
+apart.",
     },
     Topic {
         names: &["parts", "basis", "datasheets"],

@@ -329,7 +329,7 @@ const ROWS: &[Row] = &[
     ("waf.merge", "WA merges", Unit::Ratio, Better::Less, "part of waf: moved by merging log blocks into data blocks", |r| written(r, r.write_amplification.merge)),
     ("waf.fold", "WA folding", Unit::Ratio, Better::Less, "part of waf: moved from a cache in SLC mode to blocks with all bits", |r| written(r, r.write_amplification.fold)),
     ("waf.transfer", "WA between partitions", Unit::Ratio, Better::Less, "part of waf: moved between partitions by a cleaner that gathers", |r| written(r, r.write_amplification.transfer)),
-    ("cache.share", "to SLC", Unit::Share, Better::Neither, "share of what the host wrote that went to a cache of blocks in SLC mode", |r| r.cache.map(|c| c.written_share)),
+    ("cache.share", "to SLC", Unit::Share, Better::Neither, "share of what was programmed for the host that went to a cache of blocks in SLC mode", |r| r.cache.map(|c| c.written_share)),
     ("cache.folds", "folds", Unit::Count, Better::Less, "blocks of the cache folded in idle time or to make room", |r| r.cache.map(|c| c.folded_blocks as f64)),
     ("cache.blocks", "SLC blocks", Unit::Count, Better::Neither, "blocks in SLC mode at the end", |r| r.cache.map(|c| c.blocks as f64)),
     ("map.hits", "map hits", Unit::Share, Better::More, "share of look-ups that found their part of the map in memory", |r| r.map.map(|m| m.hit_share())),

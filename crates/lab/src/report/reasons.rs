@@ -18,7 +18,8 @@ const IN_FLIGHT_FEW: f64 = 0.5;
 /// Share of the time of writes, or of a request, that is worth a word.
 const MOST: f64 = 0.5;
 
-/// Share of the time of reads spent on the map that is worth a word: with nothing else to wait for, a miss is half.
+/// Share of the time of reads spent on the map that is worth a word: with nothing else to wait for, a miss is half. Of what was
+/// written, the share whose programs are.
 const PART: f64 = 0.2;
 
 /// What limits a run, most decisive first; empty if nothing can be said.
@@ -146,7 +147,7 @@ fn map(run: &RunResult) -> Option<String> {
 /// A cache of blocks in SLC mode that took less than half of what was written.
 fn cache(run: &RunResult) -> Option<String> {
     let cache = run.cache.as_ref()?;
-    (run.write.count > 0 && cache.written_share < MOST).then(|| {
+    (run.write_amplification.host >= PART && cache.written_share < MOST).then(|| {
         let past = number::share(1.0 - cache.written_share);
         format!("the SLC cache was full: {past} of what was written went past it")
     })

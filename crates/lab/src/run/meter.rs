@@ -144,6 +144,8 @@ pub struct Meter {
     pub(super) queue_wait: Total,
     /// When the first write since the last flush was wanted.
     unflushed: Option<Time>,
+    /// When the last of the writes is done that a flush may have to wait for.
+    written: Time,
     /// From then to the end of the flush.
     commits: OpTotals,
     goal: Option<Goal>,
@@ -177,6 +179,7 @@ impl Meter {
             arrivals: Arrivals::default(),
             queue_wait: Total::default(),
             unflushed: None,
+            written: Time::ZERO,
             commits: OpTotals::default(),
             goal: None,
             requests: 0,
@@ -219,6 +222,10 @@ impl Meter {
         if others == 0 && op != Op::Flush {
             if op == Op::Write {
                 self.unflushed.get_or_insert(moments[0]);
+                if self.commits.count() > 0 {
+                    let ends = moments.iter().zip(latencies).take(requests.len());
+                    self.written = ends.fold(self.written, |last, (&at, &took)| last.max(at + took));
+                }
             }
             let totals = &mut self.current[op as usize];
             totals.bytes += bytes;
@@ -231,16 +238,23 @@ impl Meter {
     }
 
     /// A request that makes everything written before it durable ends a commit, which began with the first write since the
-    /// last such request.
+    /// last such request. A flush covers only what was written when it was sent, so a host sends it when those writes are done:
+    /// where a workload asks for both at once, as at a rate, the commit ends so much later.
     #[inline]
     fn note_commit(&mut self, request: &Request, wanted: Time, end: Time) {
         if request.op == Op::Write {
             self.unflushed.get_or_insert(wanted);
+            self.written = self.written.max(end);
         }
         if (request.op == Op::Flush || request.fua)
             && let Some(first) = self.unflushed.take()
         {
-            self.commits.count_one(0, end.since(first));
+            let waits = if request.op == Op::Flush {
+                self.written.since(self.written.min(wanted))
+            } else {
+                Span::ZERO
+            };
+            self.commits.count_one(0, end.since(first) + waits);
         }
     }
 

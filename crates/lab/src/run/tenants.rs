@@ -103,11 +103,27 @@ impl<'a> Lane<'a> {
             Some(submitter) => submitter.next(&mut self.next, &mut self.done),
             None => self.begin + next.at.since(self.first_at),
         };
-        let deadline = self.tenant.workload.time_limit().map(|limit| self.begin + limit);
-        match deadline.is_some_and(|deadline| wanted >= deadline) {
+        match self.is_over(wanted) {
             true => self.end(),
             false => self.state = State::Wanting(wanted),
         }
+    }
+
+    /// When its own time is over, if it has a limit.
+    fn deadline(&self) -> Option<Time> {
+        self.tenant.workload.time_limit().map(|limit| self.begin + limit)
+    }
+
+    fn is_over(&self, at: Time) -> bool {
+        self.deadline().is_some_and(|deadline| at >= deadline)
+    }
+
+    /// Its own time is over before its next request could begin: as if the whole run ended then, with this stream alone.
+    fn run_out(&mut self) {
+        if let Some(deadline) = self.deadline() {
+            self.leave(deadline);
+        }
+        self.end();
     }
 
     /// Waits for what is in flight.
@@ -156,7 +172,7 @@ impl<'a> Lane<'a> {
         self.arrivals.add(&other.arrivals);
     }
 
-    /// The run is ended at `deadline`: what an open stream wanted before that was not served.
+    /// It is ended at `deadline`: what an open stream wanted before that was not served.
     fn leave(&mut self, deadline: Time) {
         while let State::Wanting(wanted) = self.state
             && self.submitter.is_none()
@@ -241,11 +257,19 @@ pub(super) fn drive(
             break;
         };
         let begin = wanted.max(under_way.room_at()).max(progress.now);
+        if begin.is_over() && limit.time == Limit::NONE.time {
+            return Err(DriveError::OutOfTime(progress.requests));
+        }
         if begin.ps() >= deadline {
             lanes.iter_mut().for_each(|lane| lane.leave(Time::from_ps(deadline)));
             break;
         }
         let lane = &mut lanes[index];
+        if lane.is_over(begin) {
+            lane.run_out();
+            start_ready(&mut lanes, origin, measured);
+            continue;
+        }
         let request = lane.next;
         progress = Progress { now: begin, ..progress.after(&[request]) };
         let end = serve(device, begin, &request, &*lane.tenant.workload)
@@ -283,15 +307,19 @@ mod tests {
     use crate::design::Design;
     use crate::plan::{Settings, Source, Task};
     use crate::result::{RunResult, TenantResult};
-    use crate::run::State as Condition;
+    use crate::run::{RunError, State as Condition};
 
     /// Runs a job file, or a text, on a small device.
     fn run(text: &str) -> RunResult {
+        tried(text).unwrap()
+    }
+
+    fn tried(text: &str) -> Result<RunResult, RunError> {
         let source = Source::read(text, None).unwrap();
         let design = Design::load("bench-4g", &[]).unwrap();
         let settings = Settings { seed: 1, until: None, state: Condition::Fresh.into() };
         let task = Task::new(design, "bench-4g".into(), &source, settings).unwrap();
-        task.run(&mut |_, _| true).unwrap()
+        task.run(&mut |_, _| true)
     }
 
     fn job(name: &str, text: &str) -> RunResult {
@@ -375,5 +403,31 @@ mod tests {
         assert_eq!((writes.read.count, reads.write.count), (0, 0));
         let again = run(text);
         assert_eq!(serde_json::to_string(&again).unwrap(), serde_json::to_string(&result).unwrap());
+    }
+
+    /// The time of an overloaded stream ends whether another runs beside it or not.
+    #[test]
+    fn a_stream_ends_with_its_time_whatever_waits() {
+        let alone = run("uniform rate=1M/s arrivals=regular until=100ms");
+        let beside =
+            run("uniform rate=1M/s arrivals=regular until=100ms + uniform rw=randread rate=10/s until=200ms");
+        let (one, both) = (alone.arrivals.unwrap(), beside.tenants[0].arrivals.unwrap());
+        assert_eq!(one.offered, 100_000, "{one:?}");
+        assert_eq!(both.offered, one.offered);
+        let [served, with] = [&alone.write, &beside.tenants[0].write].map(|write| write.count as f64);
+        assert!(served < 90_000.0 && (with / served - 1.0).abs() < 0.05, "{served} alone, {with}");
+        assert!(beside.tenants[0].to_s < 0.11, "{:?}", beside.tenants[0]);
+    }
+
+    /// Without an end in time, a run that does not come to its own end in time says why.
+    #[test]
+    fn pauses_beyond_the_end_of_time_are_an_error() {
+        let text = "[a]\nrw=randwrite\nbs=4k\nioengine=libaio\niodepth=4\nsize=1g\nthinktime=100s\n";
+        let file = std::env::temp_dir().join(format!("nvlab-tenants-{}-over.fio", std::process::id()));
+        std::fs::write(&file, text).unwrap();
+        let ran = tried(&file.display().to_string());
+        std::fs::remove_file(&file).unwrap();
+        let why = ran.unwrap_err().to_string();
+        assert!(why.contains("simulated time passed 213 days"), "{why}");
     }
 }

@@ -25,9 +25,9 @@ pub(super) fn build<B: Backing>(
 
 fn cache<S: Store>(map: &PageMap<S>) -> CacheResult {
     let stats = map.stats();
-    let written_share = match stats.host_write_units {
+    let written_share = match stats.host_programmed_units() {
         0 => 0.0,
-        host => stats.cache_units as f64 / host as f64,
+        programmed => stats.cache_units as f64 / programmed as f64,
     };
     CacheResult { written_share, folded_blocks: stats.folds, blocks: map.cache_blocks() }
 }
