@@ -145,6 +145,10 @@ pub struct RunResult {
     /// What the PRAM of tables and metadata did; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pram: Option<PramResult>,
+    /// Of a run shorter than a pass of a workload that writes each address once a pass, the bytes of a pass: within it, what is live in
+    /// a block and so write amplification changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of_pass: Option<u64>,
     /// What a mount costs after a power cut at the end; `None` if the media of the run kept no bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<MountResult>,
@@ -575,6 +579,9 @@ pub struct PramResult {
     /// Writes that the mean line has borne in this run.
     #[serde(default)]
     pub line_writes_run: f64,
+    /// How much of a line a write of it programmed, on average; 0 if none was written. Its whole line counts as written.
+    #[serde(default)]
+    pub line_share: f64,
     /// What the driver in front sent where; `None` if there is none.
     pub route: Option<RouteResult>,
 }

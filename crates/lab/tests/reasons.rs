@@ -324,3 +324,28 @@ fn what_is_absorbed_did_not_pass_the_cache() {
         reasons(&absorbed)
     );
 }
+
+/// Each address once a pass: early in one, little of what is written is dead elsewhere.
+#[test]
+fn part_of_a_pass_says_so_and_has_no_interval() {
+    let sets = ["media.nand.blocks=64"];
+    let ran = |until| run("bench-4g", &sets, "shuffled rw=randwrite bs=16KiB qd=8", until, State::Steady);
+    let (part, whole) = (ran("0.3 x capacity"), ran("1 x capacity"));
+    let says =
+        |run: &RunResult| warnings(run).iter().any(|text| text.contains("of a pass over all its addresses"));
+    assert!(says(&part) && !says(&whole), "{:?} {:?}", warnings(&part), warnings(&whole));
+    assert!(part.precision.iter().all(|precision| precision.within.is_none()), "{:?}", part.precision);
+    assert!(whole.precision.iter().any(|precision| precision.within.is_some()), "{:?}", whole.precision);
+}
+
+/// Lines of optane-like have 64 KiB, its requests are written 4 KiB at a time: 256 B wear a whole line.
+#[test]
+fn wear_that_is_counted_by_lines_says_so() {
+    let of = |bytes: &str| {
+        run("optane-like", &[], &format!("uniform bs={bytes} qd=16"), "20k io", State::Fresh).lifetime.caveat
+    };
+    for (bytes, share) in [("256B", "1/256"), ("4KiB", "1/16"), ("64KiB", "1/16")] {
+        let caveat = of(bytes).unwrap();
+        assert!(caveat.contains(&format!("a write programmed {share} on average")), "{caveat}");
+    }
+}

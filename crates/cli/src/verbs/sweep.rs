@@ -181,8 +181,8 @@ fn show(
         false => Table { schema: SCHEMA, columns, rows: rows.collect() },
     };
     output.table(&table);
-    if let Some(caveat) = all.caveat(outcomes) {
-        output.note(format_args!("note: {caveat}"));
+    for note in all.notes(outcomes) {
+        output.note(format_args!("note: {note}"));
     }
     let files = SweepTable::new(sweep, outcomes, &all);
     let name = |ending: &str| output.out.join(format!("sweep-{}.{ending}", sweep.name));

@@ -12,12 +12,13 @@ pub const TOPICS: &[Topic] = &[
 \x20 waf = (host + cleaning + merges + folding + between partitions + wear levelling + retired
          blocks + map + trims + padding) / host
 
-All are counted in mapping units that were programmed. 1 is the least possible without
-compression. Reports split it by cause, because the cure differs: cleaning wants more spare or a
-better policy or separated streams; padding wants larger or fewer flushes, or a protected
-buffer; map wants fewer checkpoints. A protected write buffer lowers it, below 1 even: what is written
-again while it is in the buffer is programmed once (`ftl.buffer.absorb`, on unless the design says
-otherwise; waf.absorbed says how much). A volatile one, which every flush empties, does not.
+All are counted in mapping units that were programmed. Reports split it by cause, because the cure
+differs: cleaning wants more spare or a better policy or separated streams; padding wants larger or
+fewer flushes, or a protected buffer; map wants fewer checkpoints.
+
+1 is the least possible without compression and without a buffer that absorbs overwrites: what is
+written again while it is in a protected buffer is programmed once (`ftl.buffer.absorb`, on where
+the buffer survives a power cut; buffer.absorbed says how much).
 
 For uniform random writes and greedy or FIFO cleaning of many pages, with rho = logical / raw:
 rho = (u - 1) / ln u gives the share u of live units in a cleaned block, and waf = 1 / (1 - u).",

@@ -43,6 +43,8 @@ struct Row {
     name: String,
     seeds: Vec<u64>,
     keys: Vec<String>,
+    /// How its devices were prepared.
+    prepared: String,
     cells: Vec<Option<Cell>>,
 }
 
@@ -177,16 +179,15 @@ impl Comparison {
             let cells = cells.collect();
             let seeds = runs.iter().map(|run| run.seed).collect();
             let keys = runs.iter().map(|run| run.key.clone()).collect();
-            rows.push(Row { name, seeds, keys, cells });
+            let prepared = human::precondition(&runs[0]).0;
+            rows.push(Row { name, seeds, keys, prepared, cells });
         }
         tell_apart(&mut rows);
         let (notes, doubts) = notes(groups, &rows, &columns);
-        let lines = groups.iter().zip(&rows).map(|(runs, row)| (&row.name, human::precondition(&runs[0]).0));
-        let lines: Vec<_> = lines.collect();
-        let is_one = lines.iter().all(|(_, line)| *line == lines[0].1);
+        let is_one = rows.iter().all(|row| row.prepared == rows[0].prepared);
         let prepared = match is_one {
-            true => vec![format!("prepared: {}", lines[0].1)],
-            false => lines.iter().map(|(name, line)| format!("{name} prepared: {line}")).collect(),
+            true => vec![format!("prepared: {}", rows[0].prepared)],
+            false => rows.iter().map(|row| format!("{} prepared: {}", row.name, row.prepared)).collect(),
         };
         let workload = groups[0][0].workload.clone();
         Comparison { columns, rows, shared, workload, prepared, notes, doubts }

@@ -133,6 +133,8 @@ pub(super) struct Design<'a> {
     pub seeds: &'a [u64],
     /// The keys of its runs.
     pub keys: &'a [String],
+    /// How its devices were prepared.
+    pub prepared: &'a str,
     /// A value for each metric, in the base unit that the key ends with; `null` if it has none.
     pub values: BTreeMap<String, Option<Value<'a>>>,
 }

@@ -161,6 +161,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         media: Vec::new(),
         lines: None,
         map: None,
+        part_of_pass: None,
         mount: None,
         durable: None,
         software: None,

@@ -13,7 +13,12 @@ pub fn warnings(run: &RunResult) -> Vec<String> {
         overload(stream.arrivals.as_ref()?).map(|text| format!("stream {}: {text}", stream.name))
     });
     let all = if run.tenants.is_empty() { run.arrivals.as_ref().and_then(overload) } else { None };
-    all.into_iter().chain(streams).chain(unwritten(run)).chain(departure(run)).collect()
+    all.into_iter()
+        .chain(streams)
+        .chain(unwritten(run))
+        .chain(part_of_pass(run))
+        .chain(departure(run))
+        .collect()
 }
 
 /// A queue that grew over the run.
@@ -40,6 +45,18 @@ fn unwritten(run: &RunResult) -> Option<String> {
             "{} of what was read holds no data (never written, or trimmed): no cell was read for it, so reads are faster \
              than those of data",
             number::share(run.unwritten_read_share)
+        )
+    })
+}
+
+/// Less than all addresses of a permutation.
+fn part_of_pass(run: &RunResult) -> Option<String> {
+    run.part_of_pass.map(|pass| {
+        format!(
+            "the run wrote {} of a pass over all its addresses, each once: within a pass write amplification rises and falls, so \
+             run whole ones (--until {})",
+            number::share(run.write.bytes as f64 / pass as f64),
+            number::bytes(pass as f64)
         )
     })
 }

@@ -35,8 +35,8 @@ pub struct Precondition {
     /// Of a recording that was repeated, what one pass of it does.
     #[serde(default)]
     pub pass: Option<PassResult>,
-    /// Of a recording too short to say which of its units it writes again, and when, the write amplification between which the true
-    /// one lies: repeated in the same order, and with the same units in random order.
+    /// Of a recording too short to say which of its units it writes again, and when, the write amplification if the same comes again
+    /// in the same order, and if it goes on at random over all that is held.
     #[serde(default)]
     pub bounds: Option<[f64; 2]>,
     /// The workload makes a file system on the device, and files in it.
@@ -184,11 +184,11 @@ impl Precondition {
             }
             _ => {}
         }
-        if let (Some([low, high]), Some(pass)) = (self.bounds, self.pass) {
+        if let (Some([repeated, anywhere]), Some(pass)) = (self.bounds, self.pass) {
             let times = short(pass.bytes as f64 / pass.distinct_bytes.max(1) as f64);
             text += &format!(
-                "; too short to say: it writes what it writes {times} times; WA is between {low:.2}, if the same comes again in the \
-                 same order, and {high:.2}, in random order"
+                "; too short to say: it writes what it writes {times} times; WA is {repeated:.2} if the same comes again in the same \
+                 order, {anywhere:.2} if it goes on at random over all that is held"
             );
         }
         text
@@ -272,7 +272,12 @@ mod tests {
         let short = Precondition { passes: 18, pass: Some(pass), bounds: Some([1.02, 3.4]), ..steady() };
         assert!(short.is_doubtful());
         let line = short.line(100 * GIB);
-        assert!(line.contains("; 1.0 % is trimmed; too short to say: it writes what it writes 1.2 times; WA is between 1.02,"), "{line}");
-        assert!(line.ends_with("and 3.40, in random order"), "{line}");
+        assert!(
+            line.contains(
+                "; 1.0 % is trimmed; too short to say: it writes what it writes 1.2 times; WA is 1.02 if"
+            ),
+            "{line}"
+        );
+        assert!(line.ends_with("3.40 if it goes on at random over all that is held"), "{line}");
     }
 }

@@ -166,6 +166,12 @@ pub enum DriveError {
     /// The simulated clock has reached its end.
     #[error("simulated time passed 213 days, which is all there is, after {0} requests")]
     OutOfTime(u64),
+    /// A closed loop whose requests take no time never comes to a limit of time.
+    #[error(
+        "{0} requests took no time at all, so the run never comes to its limit of time: reads of what was never written read no cell, \
+         and nothing else takes time here; give the device data (--precondition full), or end after requests (--until 1e6io)"
+    )]
+    Timeless(u64),
     /// The callback stopped it.
     #[error("stopped after {0} requests")]
     Stopped(u64),
@@ -186,6 +192,17 @@ impl DriveError {
         DriveError::Failed { number, op, bytes, offset, at, source }
     }
 }
+
+/// Fails if requests of a run with a limit of time take none.
+#[inline]
+pub(super) fn in_time(progress: &Progress, origin: Time, limit: &Limit) -> Result<(), DriveError> {
+    let is_timeless =
+        progress.requests >= TIMELESS && progress.now == origin && limit.time != Limit::NONE.time;
+    if is_timeless { Err(DriveError::Timeless(progress.requests)) } else { Ok(()) }
+}
+
+/// So many requests that take no time are none of a device: some seconds of real time.
+const TIMELESS: u64 = 1 << 24;
 
 /// Requests between two calls of `go_on`.
 pub(super) const ASK_EVERY: u64 = 8192;
@@ -294,6 +311,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                     break;
                 }
             }
+            in_time(&progress, origin, limit)?;
             ask(go_on, &progress, &mut ask_at)?;
         }
         meter.into_iter().for_each(|meter| meter.queue_wait = queue_wait);

@@ -232,6 +232,7 @@ impl Requests<'_> {
         let clock = std::time::Instant::now();
         let prepared = begin.prepared(&mut *device, &plan.state, own, on_progress);
         let (prepared, begin) = opened(&mut *device, (design, shelf), prepared, plan, workload, on_progress)?;
+        let begin = begin + tenants::delay_of_all(workload);
         let origin = ramped_up(&mut *device, workload, (design, plan), begin, on_progress)?;
         let meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let mut meter = meter.until(plan.limit.goal);
@@ -241,6 +242,7 @@ impl Requests<'_> {
         let Driven { progress, program, software, tenants } = driven;
         let progress = checked(plan, progress, origin)?;
         let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut *device, meter)?;
+        let result = in_whole_passes(result, workload.pass_bytes());
         let mount = mount(device, plan, &progress)?;
         let closed_loop = workload.pacing() != Pacing::Open;
         let client_bytes = workload.client_bytes();
@@ -400,6 +402,16 @@ struct Run<'a> {
     origin: Time,
     progress: Progress,
     clock: std::time::Instant,
+}
+
+/// Where blocks are cleaned, part of a pass does not tell the mean of whole ones, however little its own parts scatter.
+fn in_whole_passes(mut result: RunResult, pass_bytes: Option<u64>) -> RunResult {
+    let is_part = |pass: &u64| result.write.bytes < *pass && result.write_amplification.cleaned_blocks > 0;
+    result.part_of_pass = pass_bytes.filter(is_part);
+    if result.part_of_pass.is_some() {
+        result.precision.iter_mut().for_each(|precision| precision.within = None);
+    }
+    result
 }
 
 fn finish(run: Run<'_>, device: &mut dyn Observed, meter: Meter) -> Result<RunResult, RunError> {

@@ -68,7 +68,7 @@ pub fn summarize(
             .as_ref()
             .map(|flash| flash_result(flash, insides.retired_blocks, busy_span.seconds().max(1e-12))),
         lifetime: Lifetime {
-            caveat: years_of(&media).and_then(|_| caveat(&media)),
+            caveat: years_of(&media).and_then(|_| caveat(&media)).or_else(|| counted_by_lines(insides)),
             ..lifetime(insides, years_of(&media), design, host_bytes, seconds)
         },
         closed_loop: false,
@@ -88,6 +88,7 @@ pub fn summarize(
         client_bytes: None,
         program: None,
         pram: insides.pram.clone(),
+        part_of_pass: None,
         mount: None,
         durable: None,
         software: None,
@@ -263,6 +264,18 @@ fn lifetime(
         caveat: None,
         levelling,
     }
+}
+
+/// Of memory that is written in place in less than half of a line at a time, where lines are what wear is counted by.
+fn counted_by_lines(insides: &Insides) -> Option<String> {
+    let pram = insides.pram.as_ref().filter(|_| insides.flash.is_none())?;
+    (pram.line_share > 0.0 && pram.line_share < 0.5).then(|| {
+        let times = (1.0 / pram.line_share).round();
+        format!(
+            "wear is counted by lines, of which a write programmed 1/{times} on average: if its writes spread over a line, the \
+             lifetime is up to {times} times longer"
+        )
+    })
 }
 
 /// When static wear levelling begins, if it has not, and what it changes.

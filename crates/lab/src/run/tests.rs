@@ -139,4 +139,5 @@ mod fills;
 mod precision;
 mod promises;
 mod staged;
+mod tenants;
 mod twins;

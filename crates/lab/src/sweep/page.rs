@@ -19,10 +19,10 @@ pub fn page(sweep: &Sweep, outcomes: &[Outcome], shown: &Shown) -> String {
     let objectives = Objectives(shown.front.clone());
     let metrics = &shown.metrics[..];
     let mut page = Page::new(&format!("Sweep {}", sweep.name));
-    let caveat = shown.caveat(outcomes);
-    let caveat =
-        caveat.map_or(String::new(), |text| format!("<p class=\"about\">Note: {}.</p>\n", escape(&text)));
-    page.lead(&(lead(sweep, outcomes) + &caveat));
+    let notes = shown.notes(outcomes).into_iter();
+    let notes: String =
+        notes.map(|text| format!("<p class=\"about\">Note: {}.</p>\n", escape(&text))).collect();
+    page.lead(&(lead(sweep, outcomes) + &notes));
     let about = format!(
         "Each row is the mean over its seeds. A star marks the front: nothing else under the same workload is as good in {} \
          and better in one of them by more than chance.",

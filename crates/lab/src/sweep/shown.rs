@@ -51,8 +51,14 @@ impl Shown {
         }
     }
 
+    /// What a reader must know before using the figures, each a sentence: how the devices were prepared, which are not steady, and
+    /// [`Shown::caveat`].
+    pub fn notes(&self, outcomes: &[Outcome]) -> Vec<String> {
+        prepared(outcomes).into_iter().chain(self.caveat(outcomes)).collect()
+    }
+
     /// What a reader must know of the lifetimes that are shown, if the cost of cleaning is not in some of them.
-    pub fn caveat(&self, outcomes: &[Outcome]) -> Option<String> {
+    pub(super) fn caveat(&self, outcomes: &[Outcome]) -> Option<String> {
         self.metrics.iter().chain(&self.front).find(|metric| metric.is_life())?;
         let regained = metric::find("lifetime.regained").expect("the metric is in the table of metrics");
         let runs: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok()).collect();
@@ -65,4 +71,26 @@ impl Shown {
             )
         })
     }
+}
+
+/// How the devices of all points were prepared, and how many of them are not in a steady state.
+fn prepared(outcomes: &[Outcome]) -> Vec<String> {
+    let runs = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok());
+    let lines: Vec<&str> = runs.map(|run| run.prepared.as_str()).filter(|line| !line.is_empty()).collect();
+    let Some(&first) = lines.first() else { return Vec::new() };
+    let mut notes = vec![match lines.iter().all(|line| *line == first) {
+        true => format!("prepared: {first}"),
+        false => {
+            format!("prepared, the first point: {first}; the others each in its own way (column prepared)")
+        }
+    }];
+    let doubtful = |line: &&&str| line.contains("not steady") || line.contains("too short to say");
+    let count = lines.iter().filter(doubtful).count();
+    if count > 0 {
+        let of = lines.len();
+        notes.push(format!(
+            "{count} of {of} runs did not begin in a steady state: their column prepared says how far from it"
+        ));
+    }
+    notes
 }

@@ -25,6 +25,9 @@ impl Comparison {
             });
             text += &markdown_row(std::iter::once(row.name.clone()).chain(cells));
         }
+        for line in &self.prepared {
+            text += &format!("\n{line}\n");
+        }
         for doubt in &self.doubts {
             text += &format!("\n! {doubt}\n");
         }
@@ -39,6 +42,7 @@ impl Comparison {
             heads.push(name.clone());
             heads.extend([format!("{name}_interval"), format!("{name}_same")]);
         }
+        heads.push("prepared".to_string());
         let mut text = csv_row(&heads);
         for row in &self.rows {
             let mut fields = vec![row.name.clone(), row.seeds.len().to_string()];
@@ -48,6 +52,7 @@ impl Comparison {
                 fields.push(value(|cell| cell.estimate.interval.to_string()));
                 fields.push(value(|cell| cell.same.to_string()));
             }
+            fields.push(row.prepared.clone());
             text += &csv_row(&fields);
         }
         text
@@ -72,6 +77,8 @@ impl Comparison {
             let same = cells().map(|cell| cell.map(|cell| cell.same)).collect::<BooleanArray>();
             columns.push((format!("{name}_same"), Arc::new(same)));
         }
+        let prepared = self.rows.iter().map(|row| Some(row.prepared.as_str()));
+        columns.push(("prepared".to_string(), Arc::new(prepared.collect::<StringArray>())));
         let (names, arrays): (Vec<String>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let fields = names.into_iter().zip(&arrays);
         let fields: Vec<Field> =
@@ -110,6 +117,7 @@ impl Comparison {
             design: &row.name,
             seeds: &row.seeds,
             keys: &row.keys,
+            prepared: &row.prepared,
             values: values.map(|(column, cell)| (column.column(), cell.as_ref().map(value))).collect(),
         }
     }

@@ -119,8 +119,20 @@ pub(super) fn results<'a, S: Store + 'a>(
         rated_writes: rated,
         years: (worst > 0.0).then(|| rated as f64 / worst / SECONDS_PER_YEAR),
         line_writes_run: in_run,
+        line_share: line_share(prams),
         route: None,
     }
+}
+
+/// The bytes that the mean write of a line programmed, as a share of the line.
+fn line_share<'a, S: Store + 'a>(prams: impl Iterator<Item = &'a Pram<S>>) -> f64 {
+    let (programmed, lines) = prams.fold((0.0, 0.0), |(programmed, lines), pram| {
+        let (config, stats) = (pram.pcm().config(), pram.pcm().stats());
+        let step_bytes = (config.word_bytes * config.words_per_step) as f64;
+        let line_bytes = config.wear.map_or(0, |wear| wear.line_bytes) as f64;
+        (programmed + stats.steps as f64 * step_bytes, lines + stats.lines_worn as f64 * line_bytes)
+    });
+    if lines > 0.0 { programmed / lines } else { 0.0 }
 }
 
 impl<S: Store> InPlace for Pram<S> {

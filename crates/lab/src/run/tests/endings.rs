@@ -162,3 +162,14 @@ fn work_that_cannot_be_finished_is_an_error() {
     let why = mount(Box::new(Failing), &task.plan, &Progress::default()).unwrap_err().to_string();
     assert_eq!(why, "x: after a power cut nothing is mounted: no root page is whole");
 }
+
+/// Reads of nothing, where neither host nor link take time: they were repeated for ever.
+#[test]
+fn requests_that_take_no_time_are_an_error() {
+    for workload in
+        ["uniform rw=randread bs=4KiB qd=4", "uniform rw=randread bs=4KiB + uniform rw=randread bs=8KiB"]
+    {
+        let why = ends(set("bench-4g", &[]), workload, "1 s", State::Fresh);
+        assert!(why.contains("requests took no time at all"), "{why}");
+    }
+}
