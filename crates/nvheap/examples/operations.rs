@@ -94,6 +94,8 @@ fn options() -> Options {
 
 /// CPU time of this thread in nanoseconds.
 fn cpu_ns() -> u64 {
+    // Brings it up to date: the kernel adds up at every tick otherwise.
+    std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }

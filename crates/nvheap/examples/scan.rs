@@ -33,11 +33,13 @@ fn scan(heap: &Heap<Sorted>, root: &Handle<Root, Sorted>, tries: &AtomicU64) -> 
 
 /// CPU time of this thread: what others do on the machine is not in it.
 fn cpu() -> Duration {
+    // Brings it up to date: the kernel adds up at every tick otherwise.
+    std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
 }
 
-/// Scans for two seconds, or only waits; returns the CPU time of a scan, tries of each, and CPU-ns of a change.
+/// Scans for a while, or only waits; returns the CPU time of a scan, tries of each, and CPU-ns of a change.
 fn measure(
     heap: &Heap<Sorted>,
     entries: u64,
@@ -77,7 +79,7 @@ fn measure(
             }));
         }
         let (began, mut times) = (Instant::now(), Vec::new());
-        while began.elapsed() < Duration::from_secs(2) {
+        while began.elapsed() < Duration::from_millis(400) {
             if is_scanning {
                 let began = cpu();
                 std::hint::black_box(scan(heap, &root, &tries));
@@ -111,17 +113,24 @@ fn main() {
         fill.unwrap();
     }
     println!("{entries} entries, {writers} writers that pause {pause} us");
-    for _ in 0..3 {
+    let mut turns: Vec<[f64; 5]> = Vec::new();
+    for _ in 0..15 {
         let (alone, ..) = measure(&heap, entries, 0, 0, true);
         let (_, _, change) = measure(&heap, entries, writers, pause, false);
         let (beside, tries, slower) = measure(&heap, entries, writers, pause, true);
-        println!(
-            "a scan takes {:.1} ms alone, {:.1} ms beside writers ({:.1} x, {tries:.1} tries); a change {change:.0} ns, \
-             {slower:.0} beside scans ({:+.0} %)",
-            alone.as_secs_f64() * 1e3,
-            beside.as_secs_f64() * 1e3,
-            beside.as_secs_f64() / alone.as_secs_f64(),
-            (slower / change - 1.0) * 100.0
-        );
+        turns.push([alone.as_secs_f64() * 1e3, beside.as_secs_f64() * 1e3, tries, change, slower]);
     }
+    let median = |of: &dyn Fn(&[f64; 5]) -> f64| {
+        let mut values: Vec<f64> = turns.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let [alone, beside, tries, change, slower] = [0, 1, 2, 3, 4].map(|index| median(&|turn| turn[index]));
+    println!(
+        "medians of {} turns: a scan takes {alone:.1} ms alone, {beside:.1} ms beside writers ({:.2} x, {tries:.1} tries); \
+         a change {change:.0} ns, {slower:.0} beside scans ({:+.0} %)",
+        turns.len(),
+        median(&|turn| turn[1] / turn[0]),
+        (median(&|turn| turn[4] / turn[3]) - 1.0) * 100.0
+    );
 }

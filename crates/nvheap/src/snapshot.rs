@@ -4,8 +4,9 @@
 //! 2. Whoever changes a line saves it before, once for each snapshot. Of two at a time, one saves and the other waits for it.
 //! 3. Who reads copies what is there and then takes from the saved lines what has been saved: a change that the copy caught
 //!    had been preceded by saving.
-//! 4. It takes memory for what was changed since it began: a line for each line, and eight bytes for each line of the 32 KiB around it.
-//!    So each takes at most as much as the heap and an eighth more.
+//! 4. It takes memory for what was changed since it began: a line for each line, and eight bytes for each line of the MiB around it. So
+//!    each takes at most as much as the heap and an eighth more.
+//! 5. What it needs to begin, 24 B for each 64 KiB of the heap, is allocated before commits are held up.
 //!
 //! A heap has [`SNAPSHOTS`] at a time. What one has allocated serves the next, unless it is much.
 //!
@@ -62,8 +63,8 @@ fn none<T>(count: u64) -> Box<[OnceLock<T>]> {
 }
 
 impl Snapshot {
-    /// Of a heap of so many bytes, with no commit in progress.
-    pub fn new(bytes: u64) -> Snapshot {
+    /// Of a heap of so many bytes.
+    fn new(bytes: u64) -> Snapshot {
         let count = bytes.div_ceil(LINE);
         let [saved, allocated] = [0; 2].map(atomic::AtomicU64::new);
         let (states, slabs) = (none(count.div_ceil(LINES)), none(count.div_ceil(SLAB)));
@@ -76,7 +77,7 @@ impl Snapshot {
     }
 
     /// One that has ended, for the next snapshot of a heap of so many bytes.
-    pub fn again(self, bytes: u64) -> Option<Snapshot> {
+    fn again(self, bytes: u64) -> Option<Snapshot> {
         if self.bytes != bytes || self.number == NUMBER_MAX {
             return None;
         }
@@ -186,12 +187,16 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Begins one of a heap of so many bytes; nothing if there are as many as there may be. No commit is in progress.
-    pub fn begin(&self, bytes: u64) -> Option<Arc<Snapshot>> {
+    /// Allocates one of a heap of so many bytes.
+    pub fn prepare(&self, bytes: u64) -> Arc<Snapshot> {
+        let spare = locked(&self.spare).take();
+        Arc::new(spare.and_then(|spare| spare.again(bytes)).unwrap_or_else(|| Snapshot::new(bytes)))
+    }
+
+    /// Begins one that has been prepared; nothing if there are as many as there may be. No commit is in progress.
+    pub fn begin(&self, new: Arc<Snapshot>) -> Option<Arc<Snapshot>> {
         let mut kept = locked(&self.kept);
         let free = kept.iter().position(Option::is_none)?;
-        let spare = locked(&self.spare).take().and_then(|spare| spare.again(bytes));
-        let new = Arc::new(spare.unwrap_or_else(|| Snapshot::new(bytes)));
         kept[free] = Some(new.clone());
         self.current[free].store(Arc::as_ptr(&new).cast_mut(), Ordering::Release);
         self.is_any.store(true, Ordering::Release);
