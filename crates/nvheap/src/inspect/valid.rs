@@ -29,7 +29,7 @@ impl Form {
     pub fn is_selective(&self) -> bool {
         match self {
             Form::Unit | Form::Integer(_) | Form::Float { .. } | Form::Vec(_) => false,
-            Form::Bool | Form::Char | Form::Enum { .. } => true,
+            Form::Bool | Form::Char | Form::NonZero(_) | Form::Enum { .. } => true,
             Form::Pointer(pointer) => !pointer.is_optional,
             Form::Array { element, .. } => element.is_selective(),
             Form::Struct { name, fields, .. } => {
@@ -45,6 +45,7 @@ impl Form {
         match self {
             Form::Bool if bytes[0] > 1 => wrong("bool"),
             Form::Char if char::from_u32(integer(bytes, CHAR) as u32).is_none() => wrong("char"),
+            Form::NonZero(kind) if integer(bytes, *kind) == 0 => wrong("NonZero integer: it is zero"),
             Form::Enum { .. } => {
                 let fields = &self.variant(bytes)?.fields;
                 let at = |field: &Field| (field.offset as usize, base + field.offset);

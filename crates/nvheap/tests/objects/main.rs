@@ -8,6 +8,7 @@ mod hostile;
 mod inspect;
 mod logs;
 mod migrate;
+mod non_zero;
 mod places;
 mod refused;
 mod snapshots;
