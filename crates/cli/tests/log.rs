@@ -147,7 +147,7 @@ fn a_hybrid_log_is_shown_and_salvaged() {
     std::fs::write(path("small"), bytes).unwrap();
     let checked = folder.run(&["log", "check", "log", "--small", "small"]);
     assert_eq!(checked.status.code(), Some(1), "{}", said(&checked));
-    assert!(said(&checked).contains("small at byte"), "{}", said(&checked));
+    assert!(said(&checked).contains("small is damaged at byte"), "{}", said(&checked));
     assert!(!said(&checked).contains("log with small"), "{}", said(&checked));
     let found = json(&folder, &["log", "salvage", "log", "--small", "small", "--json"]);
     let facts = ["kept_commits", "lost_commits_at_least"].map(|key| found[key].to_string());

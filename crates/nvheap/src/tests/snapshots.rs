@@ -51,7 +51,8 @@ fn four_snapshots_are_each_of_one_moment_and_a_fifth_is_refused() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 for value in 1..=4 {
-                    let both = |tx: &Borrowed<'_>| set(tx, &root, 0, value).and_then(|()| set(tx, &root, 1, value));
+                    let both =
+                        |tx: &Borrowed<'_>| set(tx, &root, 0, value).and_then(|()| set(tx, &root, 1, value));
                     heap.transaction(|tx| both(tx)).unwrap();
                     acknowledged.store(value, Ordering::Relaxed);
                 }

@@ -4,6 +4,7 @@ mod basics;
 mod collections;
 mod compact;
 mod entries;
+mod flips;
 mod hostile;
 mod inspect;
 mod logs;

@@ -1,6 +1,8 @@
 //! `NonZero` integers: a zero is found from outside and inside, and heaps that were made before they had words of their own.
 
-use nvlab_nvheap::{Brand, Error, Heap, Inspection, Maybe, Options, PVec, Pair, Persist, Result, Tx, migrate};
+use nvlab_nvheap::{
+    Brand, Error, Heap, Inspection, Maybe, Options, PVec, Pair, Persist, Result, Tx, migrate,
+};
 use std::fs::File;
 use std::num::{NonZeroI16, NonZeroU8, NonZeroU32, NonZeroU64};
 use std::os::unix::fs::FileExt;
