@@ -105,7 +105,9 @@ impl Form {
         match name.as_str() {
             ".entries" => Some(word(bytes, 0).and_then(order)),
             ".bucket" => {
-                Some(bytes.get(..SLOTS).map(|tags| (0..SLOTS).filter(|&slot| tags[slot] != 0).collect()))
+                // Behind those of the slots is one that is not used.
+                let tags = bytes.get(..=SLOTS).filter(|tags| tags[SLOTS] == 0);
+                Some(tags.map(|tags| (0..SLOTS).filter(|&slot| tags[slot] != 0).collect()))
             }
             // Whether it has a value comes last.
             ".link" => Some(match bytes.len().checked_sub(8).and_then(|at| word(bytes, at)) {
