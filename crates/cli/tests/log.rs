@@ -147,9 +147,12 @@ fn a_hybrid_log_is_shown_and_salvaged() {
     std::fs::write(path("small"), bytes).unwrap();
     let checked = folder.run(&["log", "check", "log", "--small", "small"]);
     assert_eq!(checked.status.code(), Some(1), "{}", said(&checked));
+    assert!(said(&checked).contains("small is damaged at byte"), "{}", said(&checked));
+    assert!(!said(&checked).contains("log with small"), "{}", said(&checked));
     let found = json(&folder, &["log", "salvage", "log", "--small", "small", "--json"]);
     let facts = ["kept_commits", "lost_commits_at_least"].map(|key| found[key].to_string());
     assert_eq!(facts, ["1", "2"]);
+    assert_eq!(found["damaged_file"].as_str(), Some("small"));
     assert!(path("log.damaged").exists() && path("small.damaged").exists());
     let found = json(&folder, &["log", "recover", "log", "--small", "small", "--json"]);
     assert_eq!(found["commits"].to_string(), "1");

@@ -1,4 +1,5 @@
-//! How long a read of a whole map takes beside threads that change it, and what it costs them, in CPU time.
+//! How long a read of a whole map takes beside threads that change it, and what it costs them, in CPU time. What any company costs them,
+//! as caches and memory are shared, is seen beside scans of another heap.
 //!
 //! `cargo run --release -p nvlab-nvheap --example scan -- [entries] [writers] [pause of a writer, us]`
 
@@ -33,20 +34,19 @@ fn scan(heap: &Heap<Sorted>, root: &Handle<Root, Sorted>, tries: &AtomicU64) -> 
 
 /// CPU time of this thread: what others do on the machine is not in it.
 fn cpu() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Scans for two seconds, or only waits; returns the CPU time of a scan, tries of each, and CPU-ns of a change.
+/// Scans a heap for a while, or only waits; returns the CPU time of a scan, tries of each, and CPU-ns of a change.
 fn measure(
     heap: &Heap<Sorted>,
     entries: u64,
     writers: u64,
     pause: u64,
-    is_scanning: bool,
+    scanned: Option<&Heap<Sorted>>,
 ) -> (Duration, f64, f64) {
     let (is_over, tries) = (AtomicBool::new(false), AtomicU64::new(0));
-    let root = heap.root().unwrap();
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for writer in 0..writers {
@@ -77,14 +77,14 @@ fn measure(
             }));
         }
         let (began, mut times) = (Instant::now(), Vec::new());
-        while began.elapsed() < Duration::from_secs(2) {
-            if is_scanning {
-                let began = cpu();
-                std::hint::black_box(scan(heap, &root, &tries));
-                times.push(cpu() - began);
-            } else {
+        while began.elapsed() < Duration::from_millis(400) {
+            let Some(scanned) = scanned else {
                 std::thread::sleep(Duration::from_millis(10));
-            }
+                continue;
+            };
+            let began = cpu();
+            std::hint::black_box(scan(scanned, &scanned.root().unwrap(), &tries));
+            times.push(cpu() - began);
         }
         is_over.store(true, Relaxed);
         let change =
@@ -95,10 +95,7 @@ fn measure(
     })
 }
 
-fn main() {
-    let arguments: Vec<u64> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
-    let argument = |index: usize, default| arguments.get(index).copied().unwrap_or(default);
-    let (entries, writers, pause) = (argument(0, 100_000), argument(1, 1), argument(2, 0));
+fn make(entries: u64) -> Heap<Sorted> {
     let path = std::path::PathBuf::from(format!("/dev/shm/nvheap-scan-{}", std::process::id()));
     let heap = Heap::create(&path, Options::default(), |tx| Ok(Root { map: PBTreeMap::new(tx)? })).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -110,18 +107,39 @@ fn main() {
         });
         fill.unwrap();
     }
+    drop(root);
+    heap
+}
+
+fn main() {
+    let arguments: Vec<u64> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
+    let argument = |index: usize, default| arguments.get(index).copied().unwrap_or(default);
+    let (entries, writers, pause) = (argument(0, 100_000), argument(1, 1), argument(2, 0));
+    let (heap, other) = (make(entries), make(entries));
     println!("{entries} entries, {writers} writers that pause {pause} us");
-    for _ in 0..3 {
-        let (alone, ..) = measure(&heap, entries, 0, 0, true);
-        let (_, _, change) = measure(&heap, entries, writers, pause, false);
-        let (beside, tries, slower) = measure(&heap, entries, writers, pause, true);
-        println!(
-            "a scan takes {:.1} ms alone, {:.1} ms beside writers ({:.1} x, {tries:.1} tries); a change {change:.0} ns, \
-             {slower:.0} beside scans ({:+.0} %)",
-            alone.as_secs_f64() * 1e3,
-            beside.as_secs_f64() * 1e3,
-            beside.as_secs_f64() / alone.as_secs_f64(),
-            (slower / change - 1.0) * 100.0
-        );
+    let mut turns: Vec<[f64; 6]> = Vec::new();
+    for _ in 0..15 {
+        let (alone, ..) = measure(&heap, entries, 0, 0, Some(&heap));
+        let (_, _, change) = measure(&heap, entries, writers, pause, None);
+        let (beside, tries, slower) = measure(&heap, entries, writers, pause, Some(&heap));
+        let (_, _, company) = measure(&heap, entries, writers, pause, Some(&other));
+        turns.push([alone.as_secs_f64() * 1e3, beside.as_secs_f64() * 1e3, tries, change, slower, company]);
     }
+    let median = |of: &dyn Fn(&[f64; 6]) -> f64| {
+        let mut values: Vec<f64> = turns.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let [alone, beside, tries, change, slower, company] =
+        [0, 1, 2, 3, 4, 5].map(|index| median(&|turn| turn[index]));
+    let more = |than: usize| (median(&|turn| turn[4] / turn[than]) - 1.0) * 100.0;
+    println!(
+        "medians of {} turns: a scan takes {alone:.1} ms alone, {beside:.1} ms beside writers ({:.2} x, {tries:.1} tries);\n\
+         a change {change:.0} ns alone, {company:.0} beside scans of another heap, {slower:.0} beside scans of its own: \
+         {:+.0} % and {:+.0} %",
+        turns.len(),
+        median(&|turn| turn[1] / turn[0]),
+        more(3),
+        more(5)
+    );
 }

@@ -154,6 +154,18 @@ impl Core {
             return Ok(None);
         }
         let _alone = locked(&self.beginning);
+        let mut prepared = self.memory.snapshots.prepare(self.memory.bytes());
+        while !self.hold_up(&prepared) {
+            prepared = self.memory.snapshots.prepare(self.memory.bytes());
+        }
+        let snapshot = self.memory.snapshots.begin(prepared);
+        self.is_held_up.store(false, Ordering::Release);
+        Ok(snapshot)
+    }
+
+    /// Holds commits up until the caller lets them go on; none is in progress. `false`: it does not, as the heap has become longer than
+    /// the snapshot that has been prepared.
+    fn hold_up(&self, prepared: &Snapshot) -> bool {
         self.is_held_up.store(true, Ordering::SeqCst);
         barrier::heavy();
         for slot in &self.slots {
@@ -163,9 +175,11 @@ impl Core {
                 tries += 1;
             }
         }
-        let snapshot = self.memory.snapshots.begin(self.memory.bytes());
-        self.is_held_up.store(false, Ordering::Release);
-        Ok(snapshot)
+        let is_whole = prepared.bytes() == self.memory.bytes();
+        if !is_whole {
+            self.is_held_up.store(false, Ordering::Release);
+        }
+        is_whole
     }
 
     /// Ends it, when no commit saves anything any more.

@@ -262,7 +262,7 @@ impl<H: Brand> Heap<H> {
     pub(crate) fn identify(path: &Path, start: &[u8]) -> Result<(Header, Shape)> {
         let header = Header::find(path, start)?;
         let shape = Shape::of::<H>();
-        if header.fingerprint != shape.fingerprint() {
+        if !shape.is_of(header.fingerprint) {
             return Err(Error::Schema { why: difference(&start[TYPES.start as usize..], &shape) });
         }
         Ok((header, shape))

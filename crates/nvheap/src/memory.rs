@@ -102,9 +102,10 @@ impl Memory {
     /// # Safety
     /// The commit is one that the end of a snapshot waits for.
     #[inline]
-    pub unsafe fn save_in_commit(&self, at: u64, bytes: u64) {
+    pub unsafe fn save_in_commit(&self, homes: impl Iterator<Item = (u64, u64)> + Clone) {
+        let ranges = homes.map(|(at, bytes)| at..at + bytes);
         // SAFETY: passed on.
-        unsafe { self.snapshots.save_in_commit(at..at + bytes, |line| self.line(line)) }
+        unsafe { self.snapshots.save_in_commit(ranges, |line| self.line(line)) }
     }
 
     /// Saves what somebody else is about to change.

@@ -42,6 +42,8 @@ type Step<'s> = Box<dyn FnMut(Pair<'_>) -> Result<()> + 's>;
 struct Version<'s> {
     name: &'static str,
     fingerprint: u64,
+    /// That of files that were made before some types had words of their own.
+    older: u64,
     step: Step<'s>,
 }
 
@@ -117,9 +119,11 @@ impl<'s, H: Brand> Migration<'s, H> {
         mut self,
         mut step: impl FnMut(&H::Root, &Tx<'_, H>, &Tx<'_, Next>) -> Result<Next::Root> + Send + 's,
     ) -> Migration<'s, Next> {
+        let shape = Shape::of::<H>();
         self.versions.push(Version {
             name: type_name::<H>(),
-            fingerprint: Shape::of::<H>().fingerprint(),
+            fingerprint: shape.fingerprint(),
+            older: shape.older_fingerprint(),
             step: Box::new(move |pair| run_step(pair, &mut step)),
         });
         Migration { versions: self.versions, last: PhantomData }
@@ -145,10 +149,12 @@ impl<'s, H: Brand> Migration<'s, H> {
         let place = Place::of(&file, path)?;
         let start = place.read_start(&file, path, TYPES.end)?;
         let Header { fingerprint, layout, .. } = Header::find(path, &start)?;
-        if fingerprint == last.fingerprint() {
+        let version = self.versions.iter().position(|version| version.fingerprint == fingerprint);
+        if fingerprint == last.fingerprint() || version.is_none() && last.is_of(fingerprint) {
             return Heap::open_in(file, path, options);
         }
-        let Some(first) = self.versions.iter().position(|version| version.fingerprint == fingerprint) else {
+        let older = || self.versions.iter().position(|version| version.older == fingerprint);
+        let Some(first) = version.or_else(older) else {
             let difference = difference(&start[TYPES.start as usize..], &last);
             let why = format!("{} has none of the versions {self:?}: {difference}", path.display());
             return Err(Error::Schema { why });

@@ -57,6 +57,9 @@ pub(crate) fn fingerprint<'s>(shapes: impl Iterator<Item = &'s str>) -> u64 {
     shapes.fold(1, |hash, shape| hash_bytes(hash, shape.as_bytes()))
 }
 
+/// What the leaf of a `NonZero` integer begins with, in front of its integer's. No name has such a character.
+pub(crate) const NON_ZERO: &str = "nonzero-";
+
 /// Collects the types of a heap, beginning with its root.
 #[derive(Debug, Default)]
 pub struct Shape {
@@ -129,6 +132,17 @@ impl Shape {
     /// What tells the types of one heap from those of another.
     pub(crate) fn fingerprint(&self) -> u64 {
         fingerprint(self.types.iter().map(|entry| entry.shape.as_str()))
+    }
+
+    /// Whether a file with this fingerprint has these types. Until there were words for `NonZero` integers they had those of their
+    /// integers.
+    pub(crate) fn is_of(&self, kept: u64) -> bool {
+        kept == self.fingerprint() || kept == self.older_fingerprint()
+    }
+
+    pub(crate) fn older_fingerprint(&self) -> u64 {
+        let older: Vec<String> = self.types.iter().map(|entry| entry.shape.replace(NON_ZERO, "")).collect();
+        fingerprint(older.iter().map(String::as_str))
     }
 
     /// A value without fields that the heap need know.
@@ -230,7 +244,7 @@ macro_rules! non_zero {
         unsafe impl<H: Brand> Persist<H> for $type {
             const ANY_BYTES: bool = false;
             fn describe(shape: &mut Shape) {
-                shape.leaf($leaf);
+                shape.leaf(&format!("{NON_ZERO}{}", $leaf));
             }
             unsafe fn is_valid(at: *const Self) -> bool {
                 // SAFETY: as many initialised bytes.

@@ -1,11 +1,13 @@
 //! The heap as it was at a moment: what commits overwrite after it is saved first, line by line.
 //!
 //! 1. It begins while no commit is in progress, so the file holds whole transactions.
-//! 2. Whoever changes a line saves it before, once for each snapshot. Of two at a time, one saves and the other waits for it.
+//! 2. Whoever changes a line saves it before, once for each snapshot. Of two at a time, one saves and the other waits for it, when it has
+//!    itself saved what it has begun to save.
 //! 3. Who reads copies what is there and then takes from the saved lines what has been saved: a change that the copy caught
 //!    had been preceded by saving.
-//! 4. It takes memory for what was changed since it began: a line for each line, and eight bytes for each line of the 32 KiB around it.
-//!    So each takes at most as much as the heap and an eighth more.
+//! 4. It takes memory for what was changed since it began: a line for each line, and eight bytes for each line of the MiB around it. So
+//!    each takes at most as much as the heap and an eighth more.
+//! 5. What it needs to begin, 24 B for each 64 KiB of the heap, is allocated before commits are held up.
 //!
 //! A heap has [`SNAPSHOTS`] at a time. What one has allocated serves the next, unless it is much.
 //!
@@ -26,6 +28,8 @@ pub(crate) const SNAPSHOTS: usize = 4;
 const LINE_WORDS: usize = LINE as usize / 8;
 /// Lines whose states are kept together: of 1 MiB.
 const LINES: u64 = 16384;
+/// Lines that are saved together.
+const BATCH: usize = 16;
 /// Saved lines that are allocated together.
 const SLAB: u64 = 1024;
 
@@ -62,8 +66,8 @@ fn none<T>(count: u64) -> Box<[OnceLock<T>]> {
 }
 
 impl Snapshot {
-    /// Of a heap of so many bytes, with no commit in progress.
-    pub fn new(bytes: u64) -> Snapshot {
+    /// Of a heap of so many bytes.
+    fn new(bytes: u64) -> Snapshot {
         let count = bytes.div_ceil(LINE);
         let [saved, allocated] = [0; 2].map(atomic::AtomicU64::new);
         let (states, slabs) = (none(count.div_ceil(LINES)), none(count.div_ceil(SLAB)));
@@ -76,7 +80,7 @@ impl Snapshot {
     }
 
     /// One that has ended, for the next snapshot of a heap of so many bytes.
-    pub fn again(self, bytes: u64) -> Option<Snapshot> {
+    fn again(self, bytes: u64) -> Option<Snapshot> {
         if self.bytes != bytes || self.number == NUMBER_MAX {
             return None;
         }
@@ -114,33 +118,58 @@ impl Snapshot {
         &slab[(index % SLAB) as usize]
     }
 
-    /// Saves the lines of bytes that are about to be changed; `read` copies a line, given by its first byte.
-    pub fn save(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
-        let end = range.end.min(self.bytes);
-        for line in lines(range.start..end) {
-            let states = self.states[(line / LINES) as usize].get_or_init(|| self.allocate(LINES));
-            self.save_line(&states[(line % LINES) as usize], || read(line * LINE));
+    /// Saves the lines of ranges that are about to be changed; `read` copies a line, given by its first byte.
+    pub fn save(&self, ranges: impl Iterator<Item = Range<u64>>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
+        let (mut batch, mut count) = ([0; BATCH], 0);
+        for line in ranges.flat_map(|range| lines(range.start..range.end.min(self.bytes))) {
+            if count == BATCH {
+                self.save_lines(&batch, &read);
+                count = 0;
+            }
+            batch[count] = line;
+            count += 1;
         }
+        self.save_lines(&batch[..count], &read);
         // A reader that sees the change sees that it was saved.
         fence(Ordering::Release);
     }
 
+    fn state(&self, line: u64) -> &AtomicU64 {
+        let states = self.states[(line / LINES) as usize].get_or_init(|| self.allocate(LINES));
+        &states[(line % LINES) as usize]
+    }
+
+    /// Saves lines, at most [`BATCH`]. Every atomic exchange waits for all stores before it, so those come first.
     #[inline]
-    fn save_line(&self, state: &AtomicU64, read: impl FnOnce() -> [u64; LINE_WORDS]) {
-        let found = state.load(Ordering::Acquire);
-        if self.place(found) >= FIRST_PLACE {
-            return;
-        }
+    fn save_lines(&self, lines: &[u64], read: impl Fn(u64) -> [u64; LINE_WORDS]) {
         let number = self.number << PLACE_BITS;
-        let is_taken = self.place(found) == BUSY
-            || state.compare_exchange(found, number | BUSY, Ordering::AcqRel, Ordering::Acquire).is_err();
-        if is_taken {
-            self.wait(state);
-            return;
+        let (mut taken, mut count, mut is_other_saving) = ([0; BATCH], 0, false);
+        for &line in lines {
+            let state = self.state(line);
+            let found = state.load(Ordering::Acquire);
+            if self.place(found) >= FIRST_PLACE {
+                continue;
+            }
+            let is_free = self.place(found) != BUSY;
+            let busy = number | BUSY;
+            if is_free && state.compare_exchange(found, busy, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                taken[count] = line;
+                count += 1;
+            } else {
+                is_other_saving = true;
+            }
         }
-        let place = self.saved.fetch_add(1, Ordering::Relaxed) + FIRST_PLACE;
-        self.slot(place).iter().zip(read()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        state.store(number | place, Ordering::Release);
+        if count > 0 {
+            let first = self.saved.fetch_add(count as u64, Ordering::Relaxed) + FIRST_PLACE;
+            for (place, &line) in (first..).zip(&taken[..count]) {
+                let words = self.slot(place).iter().zip(read(line * LINE));
+                words.for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+                self.state(line).store(number | place, Ordering::Release);
+            }
+        }
+        if is_other_saving {
+            lines.iter().for_each(|&line| _ = self.wait(self.state(line)));
+        }
     }
 
     /// Waits until a line is saved that somebody is saving, and returns its place; 0 if nobody is.
@@ -186,12 +215,16 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Begins one of a heap of so many bytes; nothing if there are as many as there may be. No commit is in progress.
-    pub fn begin(&self, bytes: u64) -> Option<Arc<Snapshot>> {
+    /// Allocates one of a heap of so many bytes.
+    pub fn prepare(&self, bytes: u64) -> Arc<Snapshot> {
+        let spare = locked(&self.spare).take();
+        Arc::new(spare.and_then(|spare| spare.again(bytes)).unwrap_or_else(|| Snapshot::new(bytes)))
+    }
+
+    /// Begins one that has been prepared; nothing if there are as many as there may be. No commit is in progress.
+    pub fn begin(&self, new: Arc<Snapshot>) -> Option<Arc<Snapshot>> {
         let mut kept = locked(&self.kept);
         let free = kept.iter().position(Option::is_none)?;
-        let spare = locked(&self.spare).take().and_then(|spare| spare.again(bytes));
-        let new = Arc::new(spare.unwrap_or_else(|| Snapshot::new(bytes)));
         kept[free] = Some(new.clone());
         self.current[free].store(Arc::as_ptr(&new).cast_mut(), Ordering::Release);
         self.is_any.store(true, Ordering::Release);
@@ -233,11 +266,15 @@ impl Snapshots {
     ///
     /// # Safety
     /// The commit is one that the end of a snapshot waits for.
-    pub unsafe fn save_in_commit(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
+    pub unsafe fn save_in_commit(
+        &self,
+        ranges: impl Iterator<Item = Range<u64>> + Clone,
+        read: impl Fn(u64) -> [u64; LINE_WORDS],
+    ) {
         for current in &self.current {
             // SAFETY: it stays until the commit has ended.
             if let Some(snapshot) = unsafe { current.load(Ordering::Acquire).as_ref() } {
-                snapshot.save(range.clone(), &read);
+                snapshot.save(ranges.clone(), &read);
             }
         }
     }
@@ -246,7 +283,7 @@ impl Snapshots {
     #[cold]
     pub fn save(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
         let kept = locked(&self.kept).clone();
-        kept.iter().flatten().for_each(|snapshot| snapshot.save(range.clone(), &read));
+        kept.iter().flatten().for_each(|snapshot| snapshot.save(std::iter::once(range.clone()), &read));
     }
 }
 
@@ -270,7 +307,8 @@ mod tests {
             let at = (seed >> 33) as usize % WORDS;
             let end = WORDS.min(at + 1 + (seed >> 20) as usize % 40);
             let line = |at: u64| std::array::from_fn(|word| now[at as usize / 8 + word]);
-            snapshot.save(at as u64 * 8..end as u64 * 8, line);
+            let middle = at as u64 * 8 + (end - at) as u64 / 2 * 8;
+            snapshot.save([at as u64 * 8..middle, middle..end as u64 * 8].into_iter(), line);
             now[at..end].fill(1_000_000 + round);
             let mut copy = now[at / 2..end].to_vec();
             snapshot.restore((at / 2) as u64 * 8, &mut copy);

@@ -17,7 +17,6 @@
 
 #![allow(clippy::unit_arg)] // Closures that store and end in `Ok`.
 
-use crate::tx::lease;
 use crate::{Brand, Error, Handle, Heap, Options, PVec, Persist, Persistence, Result, Strong, Tx, Weak};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, yield_now};
@@ -198,43 +197,6 @@ fn transactions_are_isolated_and_survive() {
     });
 }
 
-/// A snapshot is of one moment, and not of one before it was asked for, whatever commits meanwhile.
-#[test]
-fn a_snapshot_is_of_one_moment() {
-    explore(400, || {
-        let (heap, _) = create(4);
-        let root = heap.root().unwrap();
-        let acknowledged = AtomicU64::new(0);
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..2 {
-                        let value = heap.transaction(|tx| {
-                            let value = number(tx, &root, 0)? + 1;
-                            set(tx, &root, 0, value)?;
-                            set(tx, &root, 1, value)?;
-                            Ok(value)
-                        });
-                        acknowledged.fetch_max(value.unwrap(), Ordering::Relaxed);
-                    }
-                });
-            }
-            scope.spawn(|| {
-                for _ in 0..2 {
-                    let least = acknowledged.load(Ordering::Relaxed);
-                    lease(&heap.core).unwrap().tx().begin_snapshot().unwrap();
-                    let pair = |tx: &Borrowed<'_>| Ok((number(tx, &root, 1)?, number(tx, &root, 0)?));
-                    let (one, other) = heap.transaction(|tx| pair(tx)).unwrap();
-                    assert!(one == other && one >= least, "{one} and {other} after {least}");
-                }
-            });
-        });
-        assert_eq!(heap.transaction(|tx| number(tx, &root, 0)).unwrap(), 4);
-        drop(root);
-        checked(heap, BASE);
-    });
-}
-
 /// What a transaction has only read is what it was when it commits.
 #[test]
 fn one_of_two_that_read_the_same_commits_second() {
@@ -410,3 +372,4 @@ fn small_blocks_have_one_owner() {
 }
 
 mod references;
+mod snapshots;

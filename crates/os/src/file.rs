@@ -124,6 +124,19 @@ pub fn is_whole(file: &File) -> io::Result<bool> {
     Ok(cfg!(miri) || found.blocks() * 512 >= found.len())
 }
 
+/// Whether reads of a file opened with [`DIRECT`] return what its device has, and not what the page cache shows. Where a file system
+/// takes the flag and reads through the page cache all the same (ext4 with `data=journal`, encryption or compression) they do not;
+/// kernels before 6.1 do not tell.
+pub fn bypasses_page_cache(file: &File) -> bool {
+    let mut found = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    let (flags, mask) = (libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN);
+    // SAFETY: an open descriptor, an empty path, and room for the answer.
+    let done = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, mask, found.as_mut_ptr()) };
+    // SAFETY: zeros are a value of it.
+    let found = unsafe { found.assume_init() };
+    done == 0 && found.stx_mask & mask != 0 && found.stx_dio_offset_align != 0
+}
+
 /// The flag of open(2) with which a block device that is in use (mounted, part of a volume) is refused.
 pub const EXCLUSIVE: i32 = libc::O_EXCL;
 
@@ -154,6 +167,11 @@ pub fn data_ranges_in(file: &File, part: Range<u64>, mut found: impl FnMut(Range
 /// True if the file holds no data at `offset`.
 pub fn is_hole(file: &File, offset: u64) -> io::Result<bool> {
     Ok(seek(file, offset, libc::SEEK_DATA)? != Some(offset))
+}
+
+/// Where the first data at or after `offset` begins; `None` beyond the last.
+pub fn next_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    seek(file, offset, libc::SEEK_DATA)
 }
 
 /// The next data or hole at or after `offset`; `None` beyond the last.

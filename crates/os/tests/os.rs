@@ -87,14 +87,22 @@ fn huge_pages_change_no_byte_of_a_mapped_file() {
 /// Holes of 2 MiB are plain memory, the rest is the file's; which is which shows only in what later stores to the file do.
 #[test]
 fn a_private_copy_has_what_the_file_has_wherever_it_is() {
+    let path = std::env::temp_dir().join(format!("nvlab-private-copy-{}", std::process::id()));
+    let on_disk = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    for file in [file::anonymous(c"test", false).unwrap(), on_disk] {
+        copies_what_the_file_has(&file);
+    }
+}
+
+fn copies_what_the_file_has(file: &File) {
     const MIB: u64 = 1 << 20;
-    let file = file::anonymous(c"test", false).unwrap();
     file.set_len(32 * MIB).unwrap();
     let (offset, mut bytes) = (MIB, 9 * MIB);
     for at in [MIB, 5 * MIB + 4096, 15 * MIB, 31 * MIB] {
         file.write_all_at(&[at as u8 | 7; 8192], at).unwrap();
     }
-    let mut copy = PrivateCopy::new(Some((&file, offset)), bytes).unwrap();
+    let mut copy = PrivateCopy::new(Some((file, offset)), bytes).unwrap();
     let mut model = vec![0; bytes as usize];
     file.read_exact_at(&mut model, offset).unwrap();
     let mut stored = 3;
@@ -109,7 +117,7 @@ fn a_private_copy_has_what_the_file_has_wherever_it_is() {
     check(&mut copy, &mut model);
     // Data at an even multiple of 2 MiB of the copy, and at none.
     for longer in [9 * MIB + 5000, 16 * MIB, 24 * MIB] {
-        copy.grow(Some((&file, offset)), longer).unwrap();
+        copy.grow(Some((file, offset)), longer).unwrap();
         model.resize(longer as usize, 0);
         file.read_exact_at(&mut model[bytes as usize..], offset + bytes).unwrap();
         bytes = longer;

@@ -46,7 +46,9 @@ fn open_both(large: &Path, small: &Path) -> Result<Inspection> {
 pub struct Salvage {
     /// Commits before the damage, which stay in the log.
     pub commits: u64,
-    /// Where the damage begins in the file, in bytes.
+    /// The file that is damaged: one of two of a hybrid log.
+    pub file: String,
+    /// Where the damage begins in it, in bytes.
     pub offset: u64,
     /// What is wrong there.
     pub why: String,
@@ -108,9 +110,14 @@ fn salvage_inspected(
         commits += u64::from(matches!(entry.contents, crate::record::Contents::Commit(_)));
     });
     let loses_records = scanned.is_err();
-    let (offset, why) = match scanned.err().or(log.damage().cloned()) {
+    // A record cannot be read either whose entry in the small log of a hybrid is damaged.
+    let found = match (scanned.err(), log.damage()) {
+        (Some(Error::Damaged { .. }) | None, Some(damage)) => Some(damage.clone()),
+        (error, _) => error,
+    };
+    let (file, offset, why) = match found {
         None => return Ok(None),
-        Some(Error::Damaged { offset, why, .. }) => (offset, why),
+        Some(Error::Damaged { what, offset, why }) => (what, offset, why),
         Some(error) => return Err(error),
     };
     log.each_entry_behind(tail, lost)?;
@@ -121,7 +128,7 @@ fn salvage_inspected(
             copies.iter().for_each(|copy| drop(std::fs::remove_file(copy)));
         }
     })?;
-    Ok(Some(Salvage { commits, offset, why, loses_records, copies }))
+    Ok(Some(Salvage { commits, file, offset, why, loses_records, copies }))
 }
 
 /// Copies the log, durably: all of it or, after a power failure, none, besides a file whose name ends in `.new`.

@@ -226,7 +226,7 @@ fn extent(log: &Mutex<Box<dyn Log>>) -> (Status, u64) {
 
 fn damaged(log: &Mutex<Box<dyn Log>>, position: u64, why: String) -> Error {
     let log = lock(log);
-    Error::Damaged { what: log.name(), offset: log.offset(position), why }
+    Error::Damaged { what: log.name_at(position), offset: log.offset(position), why }
 }
 
 /// Why what is at `position`, where no record checks, was durable; `None` if it is the tail.

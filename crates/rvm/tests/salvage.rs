@@ -215,6 +215,7 @@ impl Filled {
             return None;
         };
         assert!(matches!(refused, Err(Error::Damaged { .. })), "{what}: {refused:?}");
+        assert_eq!(first.file, file, "{what}: {first:?}");
         let operations = salvaged.operations();
         let kept = first.commits as usize;
         assert!(kept + 1 >= number, "{what}: only {kept} commits are kept");

@@ -287,6 +287,7 @@ fn salvage(output: &Output, files: &LogFiles) -> Result<(), Failure> {
         "nvlab.log-salvage/1",
         &[
             ("kept_commits", found.commits.into()),
+            ("damaged_file", found.file.into()),
             ("damaged_at", found.offset.into()),
             ("why", found.why.into()),
             ("lost_commits_at_least", (lost.commits + u64::from(found.loses_records)).into()),

@@ -3,7 +3,7 @@
 //! ```text
 //! line     = NAME tab type
 //! type     = ["array of "] value
-//! value    = LEAF ";"                                                 u8 ... f64, bool, char, (), back
+//! value    = LEAF ";"                                                 u8 ... f64, nonzero-u8 ... nonzero-i64, bool, char, (), back
 //!          | KIND ["?"] "#" TYPE ["|" TYPE] ";"                       a pointer; "?": zero stands for none
 //!          | NAME " v" VERSION " " BYTES "{" LEAF ";" {variant} "}"                     an enum
 //!          | NAME " v" VERSION " " BYTES "{" {FIELD "@" OFFSET ":" value} "}"           a struct
@@ -15,7 +15,7 @@
 
 use crate::error::{Error, Result};
 use crate::layout::TYPES;
-use crate::persist::fingerprint;
+use crate::persist::{NON_ZERO, fingerprint};
 
 /// How deep structs and arrays may be nested in one object.
 const DEPTH_MAX: u32 = 32;
@@ -30,6 +30,8 @@ pub(crate) enum Form {
     Bool,
     Char,
     Integer(Integer),
+    /// Zero is no value of it.
+    NonZero(Integer),
     Float {
         bytes: u64,
     },
@@ -226,7 +228,7 @@ impl Form {
             Form::Unit => 0,
             Form::Bool => 1,
             Form::Char => 4,
-            Form::Integer(integer) => integer.bytes,
+            Form::Integer(integer) | Form::NonZero(integer) => integer.bytes,
             Form::Float { bytes } | Form::Struct { bytes, .. } | Form::Enum { bytes, .. } => *bytes,
             Form::Array { count, element } => count * element.bytes(),
             Form::Pointer(_) => 8,
@@ -306,6 +308,9 @@ impl<'t> Parser<'t> {
         }
         if let Some(integer) = integer(leaf) {
             return Ok(Form::Integer(integer));
+        }
+        if let Some(integer) = leaf.strip_prefix(NON_ZERO).and_then(integer) {
+            return Ok(Form::NonZero(integer));
         }
         let back = PointerAt { offset: 0, pointing: Pointing::Back, is_optional: true, to: [0; 2] };
         Ok(match leaf {
@@ -465,6 +470,10 @@ mod tests {
             "x\t",
             "x\tu8",
             "x\tu9;",
+            "x\tnonzero-;",
+            "x\tnonzero-f64;",
+            "x\tnonzero-nonzero-u8;",
+            "x\tE v1 1{nonzero-u8;A=1;}",
             "x\tstrong#1;",
             "x\tvec#0;",
             "x\tS v1 8{a@1:u64;}",

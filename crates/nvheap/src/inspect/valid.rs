@@ -29,7 +29,7 @@ impl Form {
     pub fn is_selective(&self) -> bool {
         match self {
             Form::Unit | Form::Integer(_) | Form::Float { .. } | Form::Vec(_) => false,
-            Form::Bool | Form::Char | Form::Enum { .. } => true,
+            Form::Bool | Form::Char | Form::NonZero(_) | Form::Enum { .. } => true,
             Form::Pointer(pointer) => !pointer.is_optional,
             Form::Array { element, .. } => element.is_selective(),
             Form::Struct { name, fields, .. } => {
@@ -45,6 +45,7 @@ impl Form {
         match self {
             Form::Bool if bytes[0] > 1 => wrong("bool"),
             Form::Char if char::from_u32(integer(bytes, CHAR) as u32).is_none() => wrong("char"),
+            Form::NonZero(kind) if integer(bytes, *kind) == 0 => wrong("NonZero integer: it is zero"),
             Form::Enum { .. } => {
                 let fields = &self.variant(bytes)?.fields;
                 let at = |field: &Field| (field.offset as usize, base + field.offset);
@@ -104,7 +105,9 @@ impl Form {
         match name.as_str() {
             ".entries" => Some(word(bytes, 0).and_then(order)),
             ".bucket" => {
-                Some(bytes.get(..SLOTS).map(|tags| (0..SLOTS).filter(|&slot| tags[slot] != 0).collect()))
+                // Behind those of the slots is one that is not used.
+                let tags = bytes.get(..=SLOTS).filter(|tags| tags[SLOTS] == 0);
+                Some(tags.map(|tags| (0..SLOTS).filter(|&slot| tags[slot] != 0).collect()))
             }
             // Whether it has a value comes last.
             ".link" => Some(match bytes.len().checked_sub(8).and_then(|at| word(bytes, at)) {

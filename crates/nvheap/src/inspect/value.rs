@@ -203,7 +203,10 @@ impl<'v> Reader<'v> {
             Form::Char => Value::Char(
                 char::from_u32(number(CHAR) as u32).ok_or_else(|| Error::damaged(home, "this is no char"))?,
             ),
-            Form::Integer(kind) => Value::Integer(number(*kind)),
+            Form::NonZero(kind) if number(*kind) == 0 => {
+                return Err(Error::damaged(home, "this is no NonZero integer: it is zero"));
+            }
+            Form::Integer(kind) | Form::NonZero(kind) => Value::Integer(number(*kind)),
             Form::Float { bytes: 4 } => {
                 Value::Single(f32::from_le_bytes(bytes.try_into().map_err(|_| short())?))
             }

@@ -205,7 +205,7 @@ impl<'t> RawTx<'t> {
     fn save_homes(self, state: &State) {
         let memory = &self.core().memory;
         // SAFETY: this commit has entered.
-        state.record.homes().for_each(|(at, bytes)| unsafe { memory.save_in_commit(at, bytes) });
+        unsafe { memory.save_in_commit(state.record.homes()) };
     }
 
     /// Says that a commit is in progress in the current epoch, which has room for the record.
@@ -269,7 +269,7 @@ impl<'t> RawTx<'t> {
         let core = self.core();
         let words = state.record.finish(core.identity, body, clock, epoch);
         // SAFETY: this commit has entered its epoch.
-        unsafe { core.memory.save_in_commit(body, words.len() as u64 * 8) };
+        unsafe { core.memory.save_in_commit(std::iter::once((body, words.len() as u64 * 8))) };
         core.memory.stream(body, words)?;
         let mut line = log::continued(body, words.len() as u64);
         log::seal(&mut line, core.identity, at, clock, epoch);

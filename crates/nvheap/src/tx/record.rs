@@ -143,7 +143,7 @@ impl Record {
     }
 
     /// Where the changes lie: first byte and bytes.
-    pub fn homes(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn homes(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
         let mut rest = &self.words[HEAD..];
         std::iter::from_fn(move || {
             let (&head, after) = rest.split_first().filter(|&(&head, _)| head != 0)?;

@@ -111,7 +111,7 @@ pub(super) fn recover(
         found.add(position, record);
         Ok(())
     })?;
-    let (name, offset) = (exclusive(log).name(), exclusive(log).offset(head));
+    let (name, offset) = (exclusive(log).name_at(head), exclusive(log).offset(head));
     let unnamed = |number: u32| {
         let why = format!("records change segment {number}, which none names");
         Error::Damaged { what: name.clone(), offset, why }

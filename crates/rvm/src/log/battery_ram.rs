@@ -60,7 +60,20 @@ pub struct BatteryRam {
     appended: u64,
     forced: u64,
     counts: Arc<FlushCounts>,
+    ready: Ready,
 }
+
+/// Up to which position the pages of an open log are ready for stores, and from where on. The log is written from end to end: a fault at
+/// each page would take longer than a commit. A new log is made ready as a whole, one that is opened as far as it gets.
+#[derive(Clone, Copy, Debug)]
+enum Ready {
+    All,
+    None,
+    Part { from: u64, to: u64 },
+}
+
+/// Made ready at a time.
+const READY_BYTES: u64 = 1 << 20;
 
 impl BatteryRam {
     /// Creates a log of `capacity` bytes in a new file.
@@ -72,9 +85,13 @@ impl BatteryRam {
                 nvlab_os::file::random_u64().map_err(Error::io("draw a random number for", &name))?;
             StatusPair::create(store, &name, 0, KIND, 512, identity, capacity).map(|_| ())
         })?;
-        BatteryRam::map(store, name).inspect_err(|_| {
+        let mapped = BatteryRam::map(store, name).inspect_err(|_| {
             // A file nobody can use would be in the way of the next attempt.
             let _ = std::fs::remove_file(path);
+        });
+        mapped.map(|log| {
+            log.mapping.populate();
+            BatteryRam { ready: Ready::All, ..log }
         })
     }
 
@@ -104,14 +121,39 @@ impl BatteryRam {
                 )));
             }
         };
-        // The log is written from end to end: a fault at each page would take longer than a commit.
-        mapping.populate();
         if !can_bypass_caches() {
             let why = "this processor has no known stores past its caches (x86-64 has)";
             return Err(Error::Invalid(why.into()));
         }
         let (line, head, counts) = ([0; LINE], status.status().head, Arc::default());
-        Ok(BatteryRam { store, mapping, name, status, line, appended: head, forced: head, counts })
+        let ready = Ready::None;
+        Ok(BatteryRam { store, mapping, name, status, line, appended: head, forced: head, counts, ready })
+    }
+
+    /// Makes the pages ready that an append will store to.
+    #[inline]
+    fn make_ready(&mut self, position: u64, end: u64) {
+        match self.ready {
+            Ready::All => (),
+            Ready::Part { to, .. } if end <= to => (),
+            _ => self.make_more_ready(position, end),
+        }
+    }
+
+    #[cold]
+    fn make_more_ready(&mut self, position: u64, end: u64) {
+        let capacity = self.status.capacity();
+        let (first, from) = match self.ready {
+            Ready::Part { from, to } => (from, to),
+            _ => (position, position),
+        };
+        let to = (end + READY_BYTES).min(first + capacity);
+        for (_, at, piece) in by_block(capacity, from, to.saturating_sub(from) as usize) {
+            let at = status::BYTES + at;
+            self.mapping.populate_part(at..at + piece.len() as u64);
+        }
+        let is_all = to >= first + capacity;
+        self.ready = if is_all { Ready::All } else { Ready::Part { from: first, to } };
     }
 
     /// Counts the lines it flushes and its fences, also while it is in use.
@@ -183,6 +225,7 @@ impl Log for BatteryRam {
             self.sync()?;
         }
         self.appended = end;
+        self.make_ready(position, end);
         let capacity = self.status.capacity();
         let at = position % capacity;
         let before_end = data.len().min((capacity - at) as usize);

@@ -122,6 +122,10 @@ pub trait Log: Debug + Send {
     }
     /// The offset from the beginning of the file or device where the byte at `position` lies, for messages.
     fn offset(&self, position: u64) -> u64;
+    /// The name of that file or device, of a log that has several.
+    fn name_at(&self, _position: u64) -> String {
+        self.name()
+    }
 }
 
 impl<L: Log + ?Sized> Log for Box<L> {
@@ -172,5 +176,8 @@ impl<L: Log + ?Sized> Log for Box<L> {
     }
     fn offset(&self, position: u64) -> u64 {
         (**self).offset(position)
+    }
+    fn name_at(&self, position: u64) -> String {
+        (**self).name_at(position)
     }
 }

@@ -161,6 +161,13 @@ impl<L: Log> HybridLog<L> {
         }))
     }
 
+    /// Where the byte at `position` lies in the small log, if it does.
+    fn in_small(&self, position: u64) -> Option<u64> {
+        let covering = |(entry, _): &&(Entry, u64)| entry.position <= position && position < entry.end();
+        let (entry, at) = self.entries.iter().find(covering).filter(|(entry, _)| !entry.is_large)?;
+        Some(at + HEADER as u64 + (position - entry.position))
+    }
+
     fn damaged(&self, entry: &Entry, at: u64) -> Error {
         let why = format!("the {} B at position {} do not match their checksum", entry.bytes, entry.position);
         match entry.is_large {
@@ -437,12 +444,10 @@ impl<L: Log> Log for HybridLog<L> {
 
     /// On the store for large appends, in the small log for others.
     fn offset(&self, position: u64) -> u64 {
-        let covering = |(entry, _): &&(Entry, u64)| entry.position <= position && position < entry.end();
-        match self.entries.iter().find(covering) {
-            Some((entry, at)) if !entry.is_large => {
-                self.small.offset(at + HEADER as u64 + (position - entry.position))
-            }
-            _ => self.store_offset(position),
-        }
+        self.in_small(position).map_or_else(|| self.store_offset(position), |at| self.small.offset(at))
+    }
+
+    fn name_at(&self, position: u64) -> String {
+        self.in_small(position).map_or_else(|| self.name.clone(), |at| self.small.name_at(at))
     }
 }
