@@ -696,6 +696,25 @@ mod tests {
         }
     }
 
+    /// Promises apart from each other, of which the first has ended when more is promised.
+    #[test]
+    fn a_promise_is_kept_when_an_earlier_one_has_ended() {
+        let mut lane = Lane::new();
+        let mut promised = |at: u64, took: u64, asked: u64| {
+            let work = lane.background(us(at), Span::from_us(took), 1);
+            let end = lane.finish(work, us(asked));
+            lane.foreground(us(asked), Span::from_us(1), &SUSPEND);
+            (work, end)
+        };
+        let [(_, first), (second, middle), (third, last)] =
+            [promised(0, 100, 10), promised(20, 50, 30), promised(40, 50, 50)];
+        assert_eq!((first, middle, last), (us(100), us(158), us(216)));
+        let fourth = lane.background(us(120), Span::from_us(50), 1);
+        let end = lane.finish(fourth, us(120));
+        assert!(end >= us(266), "{end}");
+        assert_eq!([second, third, fourth].map(|work| lane.finish(work, us(125))), [us(158), us(216), end]);
+    }
+
     /// Work beyond the end of time is never done; work queued before it ends as usual.
     #[test]
     fn work_that_passes_213_days_never_ends() {
