@@ -83,9 +83,9 @@ table() { # heading
             for (row in rows) {
                 ours = row " nvlab"; theirs = row " nbdkit"
                 order(ours); order(theirs)
-                verdict = median[ours] <= median[theirs] ? "ok" : "ABOVE"
-                printf "%-18s nvlab %7.2f %7.2f   nbdkit %7.2f %7.2f   %s\n", row, least[ours], median[ours],
-                    least[theirs], median[theirs], verdict | "sort"
+                share = median[ours] / median[theirs]
+                printf "%-18s nvlab %7.2f %7.2f   nbdkit %7.2f %7.2f   %.2f of it: %s\n", row, least[ours], median[ours],
+                    least[theirs], median[theirs], share, share <= 0.8 ? "ok" : "ABOVE .8" | "sort"
             }
         }'
 }

@@ -142,13 +142,16 @@ fn a_hybrid_log_is_shown_and_salvaged() {
     let stat = json(&folder, &["log", "stat", "log", "--small", "small", "--json"]);
     assert_eq!([&stat["kind"], &stat["commits"]].map(|fact| fact.to_string()), ["\"hybrid\"", "3"]);
     // The second of the entries, which have 24 B besides the record.
-    let mut bytes = std::fs::read(path("small")).unwrap();
-    bytes[8192 + 24 + 52 + 30] ^= 1;
-    std::fs::write(path("small"), bytes).unwrap();
-    let checked = folder.run(&["log", "check", "log", "--small", "small"]);
-    assert_eq!(checked.status.code(), Some(1), "{}", said(&checked));
-    assert!(said(&checked).contains("small is damaged at byte"), "{}", said(&checked));
-    assert!(!said(&checked).contains("log with small"), "{}", said(&checked));
+    let whole = std::fs::read(path("small")).unwrap();
+    for in_entry in [4, 30] {
+        let mut bytes = whole.clone();
+        bytes[8192 + 24 + 52 + in_entry] ^= 1;
+        std::fs::write(path("small"), bytes).unwrap();
+        let checked = folder.run(&["log", "check", "log", "--small", "small"]);
+        assert_eq!(checked.status.code(), Some(1), "{}", said(&checked));
+        assert!(said(&checked).contains("small is damaged at byte"), "{in_entry}: {}", said(&checked));
+        assert!(!said(&checked).contains("log with small"), "{}", said(&checked));
+    }
     let found = json(&folder, &["log", "salvage", "log", "--small", "small", "--json"]);
     let facts = ["kept_commits", "lost_commits_at_least"].map(|key| found[key].to_string());
     assert_eq!(facts, ["1", "2"]);

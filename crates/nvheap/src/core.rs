@@ -150,10 +150,11 @@ impl Core {
     /// The heap as it is between two commits, until it is ended; nothing if there are as many already as there may be.
     pub fn take_snapshot(&self) -> Result<Option<Arc<Snapshot>>> {
         self.check_failed()?;
+        let _alone = locked(&self.beginning);
+        // Another thread may have begun one meanwhile. From here on only this one does: commits are not held up for nothing.
         if self.memory.snapshots.is_full() {
             return Ok(None);
         }
-        let _alone = locked(&self.beginning);
         let mut prepared = self.memory.snapshots.prepare(self.memory.bytes());
         while !self.hold_up(&prepared) {
             prepared = self.memory.snapshots.prepare(self.memory.bytes());

@@ -181,16 +181,17 @@ impl<'s, H: Brand> Migration<'s, H> {
         Heap::open_in(new, path, options)
     }
 
-    /// Versions of the same layout cannot be told apart.
+    /// Versions of the same layout cannot be told apart, nor can a version be told from an earlier one whose files may have the
+    /// words that it has now: its step would never run.
     fn check_apart(&self, last: u64) -> Result<()> {
-        let names = self.versions.iter().map(|version| (version.fingerprint, version.name));
-        let mut known = Vec::new();
-        for (fingerprint, name) in names.chain([(last, type_name::<H>())]) {
-            if let Some((_, other)) = known.iter().find(|&&(known, _)| known == fingerprint) {
+        let names = self.versions.iter().map(|version| (version.fingerprint, version.older, version.name));
+        let mut known: Vec<(u64, u64, &str)> = Vec::new();
+        for (fingerprint, older, name) in names.chain([(last, last, type_name::<H>())]) {
+            if let Some((.., other)) = known.iter().find(|known| [known.0, known.1].contains(&fingerprint)) {
                 let why = format!("{other} and {name} have the same layout: give a type of one a version");
                 return Err(Error::Invalid(why));
             }
-            known.push((fingerprint, name));
+            known.push((fingerprint, older, name));
         }
         Ok(())
     }

@@ -124,19 +124,6 @@ pub fn is_whole(file: &File) -> io::Result<bool> {
     Ok(cfg!(miri) || found.blocks() * 512 >= found.len())
 }
 
-/// Whether reads of a file opened with [`DIRECT`] return what its device has, and not what the page cache shows. Where a file system
-/// takes the flag and reads through the page cache all the same (ext4 with `data=journal`, encryption or compression) they do not;
-/// kernels before 6.1 do not tell.
-pub fn bypasses_page_cache(file: &File) -> bool {
-    let mut found = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    let (flags, mask) = (libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN);
-    // SAFETY: an open descriptor, an empty path, and room for the answer.
-    let done = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, mask, found.as_mut_ptr()) };
-    // SAFETY: zeros are a value of it.
-    let found = unsafe { found.assume_init() };
-    done == 0 && found.stx_mask & mask != 0 && found.stx_dio_offset_align != 0
-}
-
 /// The flag of open(2) with which a block device that is in use (mounted, part of a volume) is refused.
 pub const EXCLUSIVE: i32 = libc::O_EXCL;
 

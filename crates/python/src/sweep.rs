@@ -150,7 +150,7 @@ impl Space {
         let outcomes = outcomes(&mine, places, &ran);
         let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
         let shown = Shown::of(&self.sweep, &outcomes, &[], &[]);
-        let notes = shown.caveat(&outcomes).into_iter().collect();
+        let notes = shown.notes(&outcomes);
         Ok((Frame(SweepTable::new(&self.sweep, &outcomes, &shown).batch()), failed, notes))
     }
 }
@@ -172,7 +172,7 @@ fn load_sweep(path: PathBuf) -> Result<Loaded, Trouble> {
     let (table, Finished { sweep, outcomes, shown }) = Finished::load(&found)?;
     let columns = sweep.space.keys().iter().map(|key| sweep.space.scale(key).column).collect();
     let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
-    Ok((Frame(table), columns, sweep.name, failed, shown.caveat(&outcomes).into_iter().collect()))
+    Ok((Frame(table), columns, sweep.name, failed, shown.notes(&outcomes)))
 }
 
 /// Values of `LO .. HI : STEP` or `LO .. HI * FACTOR`.

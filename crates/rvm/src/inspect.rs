@@ -112,8 +112,11 @@ impl Inspection {
     /// Calls `see` for every record from the head on and returns the tail. An error says where the log is damaged; what is
     /// before that has been seen.
     pub fn each_entry(&self, see: impl FnMut(&Entry<'_>)) -> Result<u64> {
-        let tail = self.each_record(see)?;
-        self.damage.as_ref().map_or(Ok(tail), |damage| Err(damage.clone()))
+        // A record whose entry in the small log of a hybrid is damaged cannot be read either.
+        match (self.each_record(see), &self.damage) {
+            (Ok(_) | Err(Error::Damaged { .. }), Some(damage)) => Err(damage.clone()),
+            (seen, _) => seen,
+        }
     }
 
     /// As [`Inspection::each_entry`]; the entries of a hybrid log may be damaged, if every record can be read.

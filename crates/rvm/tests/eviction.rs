@@ -28,12 +28,6 @@ fn file(disk: &Disk, name: &str, creates: bool) -> Result<FileLog> {
     open(disk.store(name), name.into())
 }
 
-/// Past the page cache: what is recovered is not written once more.
-fn direct(disk: &Disk, creates: bool) -> Result<FileLog> {
-    let open = if creates { FileLog::create_on } else { FileLog::open_on };
-    open(disk.direct_store("log"), "log".into())
-}
-
 fn flash(disk: &Disk, creates: bool) -> Result<FlashLog<PlainFile>> {
     let device = PlainFile::open_on(disk.store("flash"), "flash".into(), BLOCK_BYTES)?;
     if creates { FlashLog::create(device, 7, 1) } else { FlashLog::open(device) }
@@ -158,7 +152,6 @@ fn evict_everywhere(open: Open, name: &str, step: usize) -> u32 {
 #[test]
 fn what_is_recovered_from_a_file_is_on_the_disk() {
     assert!(evict_everywhere(|disk, creates| start(file(disk, "log", creates), disk), "file", 1) > 1000);
-    assert!(evict_everywhere(|disk, creates| start(direct(disk, creates), disk), "direct", 1) > 300);
     assert!(evict_everywhere(|disk, creates| start(flash_disk(disk, creates), disk), "flash disk", 1) > 1000);
 }
 

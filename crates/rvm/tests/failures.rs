@@ -106,9 +106,6 @@ impl Store for FaultyStore {
             false => self.store.sync(),
         }
     }
-    fn reads_the_disk(&self) -> bool {
-        self.store.reads_the_disk()
-    }
     /// None, so that all goes through here.
     fn file(&self) -> Option<&std::fs::File> {
         None

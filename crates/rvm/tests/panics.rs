@@ -51,9 +51,6 @@ impl Store for Panics {
         std::thread::sleep(self.sync_time);
         self.store.sync()
     }
-    fn reads_the_disk(&self) -> bool {
-        self.store.reads_the_disk()
-    }
     fn file(&self) -> Option<&std::fs::File> {
         self.store.file()
     }

@@ -47,9 +47,6 @@ impl<S: Store> Store for Counted<S> {
         self.1.add(0, 1);
         self.0.sync()
     }
-    fn reads_the_disk(&self) -> bool {
-        self.0.reads_the_disk()
-    }
     fn file(&self) -> Option<&File> {
         self.0.file()
     }

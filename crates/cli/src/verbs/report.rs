@@ -19,8 +19,8 @@ pub fn report(output: &Output, args: &Report) -> Result<(), Failure> {
     if let Some(sweep) = sweep_of(&args.runs)? {
         std::fs::write(&args.html, sweep.page())
             .map_err(|error| Failure::machine(args.html.display(), &error))?;
-        if let Some(caveat) = sweep.shown.caveat(&sweep.outcomes) {
-            output.note(format_args!("note: {caveat}"));
+        for note in sweep.shown.notes(&sweep.outcomes) {
+            output.note(format_args!("note: {note}"));
         }
         output.note(format_args!("{} points; report: {}", sweep.outcomes.len(), args.html.display()));
         return if args.open { open(&args.html) } else { Ok(()) };

@@ -153,8 +153,7 @@ impl Log for FileLog {
     fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
         self.change(|log| {
             log.appended = position + data.len() as u64;
-            // What was read from the disk itself needs no more than the sync that follows: of the drive's own cache.
-            if log.store.reads_the_disk() { Ok(()) } else { log.write(position, data) }
+            log.write(position, data)
         })
     }
 

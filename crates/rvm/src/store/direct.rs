@@ -26,7 +26,6 @@ pub struct DirectStore {
     image: Mutex<Image>,
     /// Whatever is read passes through it: transfers need aligned memory.
     reads: Mutex<Mapping>,
-    reads_the_disk: bool,
 }
 
 /// A part of the file in memory, as the last write left it.
@@ -46,9 +45,7 @@ impl DirectStore {
         let buffer = |bytes| Mapping::anonymous(bytes).map_err(Error::io("get memory for", &path.display()));
         let image = Image { buffer: buffer(BUFFER_BYTES)?, start: 0, bytes: 0, written_to: 0 };
         let file = FileStore::open(path, nvlab_os::file::DIRECT)?;
-        let reads_the_disk = file.file().is_some_and(nvlab_os::file::bypasses_page_cache);
-        let reads = Mutex::new(buffer(READ_BYTES)?);
-        Ok(DirectStore { file, image: Mutex::new(image), reads, reads_the_disk })
+        Ok(DirectStore { file, image: Mutex::new(image), reads: Mutex::new(buffer(READ_BYTES)?) })
     }
 
     /// Creates a file of `bytes` zero bytes.
@@ -131,10 +128,6 @@ impl Store for DirectStore {
 
     fn sync(&self) -> io::Result<()> {
         self.file.sync()
-    }
-
-    fn reads_the_disk(&self) -> bool {
-        self.reads_the_disk
     }
 
     fn file(&self) -> Option<&File> {

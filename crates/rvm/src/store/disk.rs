@@ -141,12 +141,7 @@ impl Disk {
 
     /// A file of the disk.
     pub fn store(&self, name: &str) -> Box<dyn Store> {
-        Box::new(DiskFile { disk: self.clone(), name: name.into(), is_direct: false })
-    }
-
-    /// The same past the page cache: what is clean is read from the disk.
-    pub fn direct_store(&self, name: &str) -> Box<dyn Store> {
-        Box::new(DiskFile { disk: self.clone(), name: name.into(), is_direct: true })
+        Box::new(DiskFile { disk: self.clone(), name: name.into() })
     }
 
     /// Operations (reads, writes, changes of length, syncs) so far.
@@ -211,7 +206,6 @@ impl Segments for Disk {
 struct DiskFile {
     disk: Disk,
     name: String,
-    is_direct: bool,
 }
 
 impl DiskFile {
@@ -238,22 +232,13 @@ impl Store for DiskFile {
 
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
         let from = offset as usize;
-        self.change(|file, _| {
-            if self.is_direct {
-                file.evict();
+        self.change(|file, _| match file.current.get(from..from + into.len()) {
+            Some(bytes) => {
+                into.copy_from_slice(bytes);
+                Ok(())
             }
-            match file.current.get(from..from + into.len()) {
-                Some(bytes) => {
-                    into.copy_from_slice(bytes);
-                    Ok(())
-                }
-                None => Err(io::ErrorKind::UnexpectedEof.into()),
-            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
         })?
-    }
-
-    fn reads_the_disk(&self) -> bool {
-        self.is_direct
     }
 
     fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {

@@ -27,10 +27,6 @@ pub trait Store: Debug + Send + Sync {
     fn set_len(&self, bytes: u64) -> io::Result<()>;
     /// Makes everything before durable.
     fn sync(&self) -> io::Result<()>;
-    /// Whether reads return what the disk has. A page cache shows what a failed sync has dropped; then it is `false`.
-    fn reads_the_disk(&self) -> bool {
-        false
-    }
     /// The file that can be mapped; without one, a region is read whole.
     fn file(&self) -> Option<&File> {
         None

@@ -54,10 +54,6 @@ impl Store for SlowStore {
         self.0.sync()
     }
 
-    fn reads_the_disk(&self) -> bool {
-        self.0.reads_the_disk()
-    }
-
     fn file(&self) -> Option<&File> {
         self.0.file()
     }
