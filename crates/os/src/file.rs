@@ -157,7 +157,7 @@ pub fn is_hole(file: &File, offset: u64) -> io::Result<bool> {
 }
 
 /// Where the first data at or after `offset` begins; `None` beyond the last.
-pub fn next_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
+pub(crate) fn next_data(file: &File, offset: u64) -> io::Result<Option<u64>> {
     seek(file, offset, libc::SEEK_DATA)
 }
 

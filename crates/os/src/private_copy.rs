@@ -247,7 +247,7 @@ fn filled((file, offset): Source<'_>, range: &Range<usize>) -> Vec<Range<usize>>
             Ok(data) => {
                 let start = data.map_or(range.end, |at| place(at) / HUGE_BYTES * HUGE_BYTES);
                 let start = start.max(range.start);
-                if start < range.end { vec![start..range.end] } else { Vec::new() }
+                Some(start..range.end).filter(|part| !part.is_empty()).into_iter().collect()
             }
             Err(_) => vec![range.clone()],
         };

@@ -53,8 +53,8 @@ pub struct Served {
     pub large_writes: Kind,
     /// Reads of what was written.
     pub large_reads: Kind,
-    /// Writes of 4 KiB anywhere on the device, most of them to units that hold nothing: each takes memory that the program did
-    /// not have.
+    /// Writes of 4 KiB anywhere on the device. If it is larger than the span, most go to units that hold nothing: each takes memory
+    /// that the program did not have.
     pub first_small_writes: Kind,
     /// The first writes of 64 KiB, in order.
     pub first_large_writes: Kind,
@@ -101,9 +101,9 @@ impl Bench<'_> {
         while done < requests && begun.elapsed() < each {
             for _ in 0..BETWEEN_LOOKS.div_ceil(together) {
                 offsets.clear();
-                offsets.extend((done..done + together as u64).map(&mut next));
+                offsets.extend((done..requests.min(done + together as u64)).map(&mut next));
                 client.together(op, &offsets)?;
-                done += together as u64;
+                done += offsets.len() as u64;
             }
         }
         let took = begun.elapsed();

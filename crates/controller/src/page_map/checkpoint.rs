@@ -21,7 +21,6 @@ use super::pieces::{Moment, Pieces};
 use super::spare::{Kind, Spare};
 use crate::ControllerError;
 use crate::table::BlockState;
-use crate::wear::Take;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ticket, Time};
@@ -421,16 +420,17 @@ impl<S: Store> PageMap<S> {
     /// written more often than anything else, and would wear out the blocks that it keeps for itself.
     fn take_pooled(&mut self) -> Option<BlockId> {
         let block = self.checkpoint.pool.pop()?;
-        let die = self.geometry.die_of(block);
         let erases = |block: BlockId| self.array.erase_count(block);
-        let is_less_worn = |&other: &BlockId| erases(other) < erases(block);
-        if !self.dies[die as usize].free.iter().any(is_less_worn) {
-            return Some(block);
-        }
-        let taken = self.take_free(die, Take::LeastWorn).ok()?;
+        let free = &mut self.dies[self.geometry.die_of(block) as usize].free;
+        let least = free.iter_mut().min_by_key(|other| erases(**other));
+        // A block of which a part is bad stays here: the cleaner needs whole ones.
+        let is_better = |other: BlockId| {
+            erases(other) < erases(block) && self.table.capacity(other) <= self.table.capacity(block)
+        };
+        let Some(other) = least.filter(|other| is_better(**other)) else { return Some(block) };
+        let taken = std::mem::replace(other, block);
         self.table.set_state(taken, BlockState::Map);
         self.table.set_state(block, BlockState::Free);
-        self.dies[die as usize].free.push(block);
         Some(taken)
     }
 

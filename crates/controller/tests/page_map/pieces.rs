@@ -31,8 +31,8 @@ fn power_cuts_lose_nothing_flushed() {
 fn nor_where_programs_and_erases_fail_too() {
     let faults = Faults {
         factory_bad: 0.02,
-        program_failure: 20_000.0,
-        erase_failure: 20_000.0,
+        program_failure: 100_000.0,
+        erase_failure: 100_000.0,
         seed: 3,
         ..Faults::NONE
     };

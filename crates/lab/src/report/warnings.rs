@@ -54,9 +54,9 @@ fn part_of_pass(run: &RunResult) -> Option<String> {
     run.part_of_pass.map(|pass| {
         format!(
             "the run wrote {} of a pass over all its addresses, each once: within a pass write amplification rises and falls, so \
-             run whole ones (--until {})",
+             run whole ones (--until '{:.2} x capacity')",
             number::share(run.write.bytes as f64 / pass as f64),
-            number::bytes(pass as f64)
+            (100.0 * pass as f64 / run.design.capacity_bytes as f64).ceil() / 100.0
         )
     })
 }

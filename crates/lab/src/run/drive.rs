@@ -54,6 +54,11 @@ impl Limit {
             .max(share(progress.written_bytes, self.written_bytes))
     }
 
+    /// Whether it is one of time.
+    pub(super) fn is_timed(&self) -> bool {
+        self.time != Limit::NONE.time
+    }
+
     /// Those of `requests` that are served before the limit is reached by a run that is at `progress`, and its progress
     /// after them. Ignores the limit of time.
     #[inline]
@@ -168,7 +173,7 @@ pub enum DriveError {
     OutOfTime(u64),
     /// A closed loop whose requests take no time never comes to a limit of time.
     #[error(
-        "{0} requests took no time at all, so the run never comes to its limit of time: reads of what was never written read no cell, \
+        "{0} requests after each other took no time at all, so the run never comes to its limit of time: reads of what was never written read no cell, \
          and nothing else takes time here; give the device data (--precondition full), or end after requests (--until 1e6io)"
     )]
     Timeless(u64),
@@ -193,12 +198,30 @@ impl DriveError {
     }
 }
 
-/// Fails if requests of a run with a limit of time take none.
-#[inline]
-pub(super) fn in_time(progress: &Progress, origin: Time, limit: &Limit) -> Result<(), DriveError> {
-    let is_timeless =
-        progress.requests >= TIMELESS && progress.now == origin && limit.time != Limit::NONE.time;
-    if is_timeless { Err(DriveError::Timeless(progress.requests)) } else { Ok(()) }
+/// Notices a run whose time does not go on.
+pub(super) struct Standstill {
+    /// Only time ends it.
+    is_timed: bool,
+    now: Time,
+    /// The requests until then.
+    requests: u64,
+}
+
+impl Standstill {
+    /// Of a run that has a limit of time, or none.
+    pub fn new(is_timed: bool) -> Standstill {
+        Standstill { is_timed, now: Time::ZERO, requests: 0 }
+    }
+
+    /// Fails if it lasts so long that a run with a limit of time would never end.
+    #[inline]
+    pub fn check(&mut self, progress: &Progress) -> Result<(), DriveError> {
+        if progress.now != self.now {
+            (self.now, self.requests) = (progress.now, progress.requests);
+        }
+        let stands = self.is_timed && progress.requests - self.requests >= TIMELESS;
+        if stands { Err(DriveError::Timeless(TIMELESS)) } else { Ok(()) }
+    }
 }
 
 /// So many requests that take no time are none of a device: some seconds of real time.
@@ -258,8 +281,8 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
             host = Host::Program(program);
         }
         let is_open = workload.pacing() == Pacing::Open;
-        let (mut under_way, mut ask_at, mut queue_wait) =
-            (Outstanding::new(depth, origin), ASK_EVERY, Total::default());
+        let (mut under_way, mut ask_at) = (Outstanding::new(depth, origin), ASK_EVERY);
+        let (mut queue_wait, mut still) = (Total::default(), Standstill::new(limit.is_timed()));
         let mut progress = Progress { now: origin, ..Progress::default() };
         let deadline = origin.ps().saturating_add(limit.time.ps());
         // The next batch is known while this one is served, unless a limit is sure to end the run in this one.
@@ -311,8 +334,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
                     break;
                 }
             }
-            in_time(&progress, origin, limit)?;
-            ask(go_on, &progress, &mut ask_at)?;
+            still.check(&progress).and_then(|()| ask(go_on, &progress, &mut ask_at))?;
         }
         meter.into_iter().for_each(|meter| meter.queue_wait = queue_wait);
         finished(progress, under_way.last())

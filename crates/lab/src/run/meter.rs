@@ -142,10 +142,11 @@ pub struct Meter {
     pub(super) arrivals: Arrivals,
     /// From when requests were wanted until they began.
     pub(super) queue_wait: Total,
-    /// When the first write since the last flush was wanted.
-    unflushed: Option<Time>,
-    /// When the last of the writes is done that a flush may have to wait for.
-    written: Time,
+    commit: Commit,
+    /// There are flushes, or writes that are flushed at once.
+    flushes: bool,
+    /// See [`Meter::in_passes`].
+    pass_bytes: u64,
     /// From then to the end of the flush.
     commits: OpTotals,
     goal: Option<Goal>,
@@ -178,8 +179,9 @@ impl Meter {
             stretches: Vec::new(),
             arrivals: Arrivals::default(),
             queue_wait: Total::default(),
-            unflushed: None,
-            written: Time::ZERO,
+            commit: Commit::default(),
+            flushes: false,
+            pass_bytes: 0,
             commits: OpTotals::default(),
             goal: None,
             requests: 0,
@@ -191,6 +193,11 @@ impl Meter {
     /// The same with a goal.
     pub fn until(self, goal: Option<Goal>) -> Meter {
         Meter { goal, ..self }
+    }
+
+    /// Looks for its goal only when so many bytes are written: within a pass over all addresses figures rise and fall.
+    pub fn in_passes(self, pass_bytes: Option<u64>) -> Meter {
+        Meter { pass_bytes: pass_bytes.unwrap_or(0), ..self }
     }
 
     /// True if its goal is reached.
@@ -207,8 +214,21 @@ impl Meter {
     /// A request was served: wanted at `wanted`, done at `end`.
     #[inline]
     pub fn served(&mut self, request: &Request, wanted: Time, end: Time) {
-        self.current[request.op as usize].count_one(request.bytes, end.since(wanted));
-        self.note_commit(request, wanted, end);
+        self.counted(request.op, request.bytes, end.since(wanted));
+        self.flushes |= request.op == Op::Flush || request.fua;
+        if let Some(took) = self.commit.note((request.op, request.fua), wanted, end) {
+            self.committed(took);
+        }
+    }
+
+    /// A request of one of several streams, each of which notes its own commits.
+    pub(super) fn counted(&mut self, op: Op, bytes: u32, took: Span) {
+        self.current[op as usize].count_one(bytes, took);
+    }
+
+    /// A commit took so long.
+    pub(super) fn committed(&mut self, took: Span) {
+        self.commits.count_one(0, took);
     }
 
     /// Requests were served, each wanted at its moment and with its latency.
@@ -221,10 +241,11 @@ impl Meter {
         });
         if others == 0 && op != Op::Flush {
             if op == Op::Write {
-                self.unflushed.get_or_insert(moments[0]);
-                if self.commits.count() > 0 {
+                self.commit.first.get_or_insert(moments[0]);
+                if self.flushes {
                     let ends = moments.iter().zip(latencies).take(requests.len());
-                    self.written = ends.fold(self.written, |last, (&at, &took)| last.max(at + took));
+                    self.commit.written =
+                        ends.fold(self.commit.written, |last, (&at, &took)| last.max(at + took));
                 }
             }
             let totals = &mut self.current[op as usize];
@@ -234,27 +255,6 @@ impl Meter {
         }
         for (request, (&moment, &latency)) in requests.iter().zip(moments.iter().zip(latencies)) {
             self.served(request, moment, moment + latency);
-        }
-    }
-
-    /// A request that makes everything written before it durable ends a commit, which began with the first write since the
-    /// last such request. A flush covers only what was written when it was sent, so a host sends it when those writes are done:
-    /// where a workload asks for both at once, as at a rate, the commit ends so much later.
-    #[inline]
-    fn note_commit(&mut self, request: &Request, wanted: Time, end: Time) {
-        if request.op == Op::Write {
-            self.unflushed.get_or_insert(wanted);
-            self.written = self.written.max(end);
-        }
-        if (request.op == Op::Flush || request.fua)
-            && let Some(first) = self.unflushed.take()
-        {
-            let waits = if request.op == Op::Flush {
-                self.written.since(self.written.min(wanted))
-            } else {
-                Span::ZERO
-            };
-            self.commits.count_one(0, end.since(first) + waits);
         }
     }
 
@@ -322,6 +322,10 @@ impl Meter {
             return;
         };
         self.look_at = self.requests + self.requests / 4;
+        let written: u64 = self.stretches.iter().map(|stretch| stretch.ops[Op::Write as usize].bytes).sum();
+        if written < self.pass_bytes {
+            return;
+        }
         self.is_reached = Batches::of(&self.stretches).within(figure).is_some_and(|found| found <= within);
     }
 
@@ -336,6 +340,33 @@ impl Meter {
             totals.iter_mut().zip(&stretch.ops).for_each(|(total, part)| total.add(part));
         }
         (totals, windows)
+    }
+}
+
+/// The commit that a stream is in: from the first write since the last flush until a request makes all of them durable. A flush
+/// covers only what was written when it was sent, so a host sends it when those writes are done: where a workload asks for both at
+/// once, as at a rate, and the device ends the flush first, the commit ends so long after the writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Commit {
+    /// When the first of the writes was wanted.
+    first: Option<Time>,
+    /// When the last of them is done.
+    written: Time,
+}
+
+impl Commit {
+    /// A request was served; how long the commit took that it ends. It may be a write that is flushed at once.
+    #[inline]
+    pub fn note(&mut self, (op, fua): (Op, bool), wanted: Time, end: Time) -> Option<Span> {
+        if op == Op::Write {
+            self.first.get_or_insert(wanted);
+            self.written = self.written.max(end);
+        }
+        if op != Op::Flush && !fua {
+            return None;
+        }
+        let done = if op == Op::Flush && self.written > end { self.written + end.since(wanted) } else { end };
+        self.first.take().map(|first| done.since(first))
     }
 }
 

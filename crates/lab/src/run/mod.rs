@@ -232,10 +232,9 @@ impl Requests<'_> {
         let clock = std::time::Instant::now();
         let prepared = begin.prepared(&mut *device, &plan.state, own, on_progress);
         let (prepared, begin) = opened(&mut *device, (design, shelf), prepared, plan, workload, on_progress)?;
-        let begin = begin + tenants::delay_of_all(workload);
-        let origin = ramped_up(&mut *device, workload, (design, plan), begin, on_progress)?;
+        let origin = started(&mut *device, workload, (design, plan), begin, on_progress)?;
         let meter = Meter::new(origin, device.counters(), plan.requests_asked);
-        let mut meter = meter.until(plan.limit.goal);
+        let mut meter = meter.until(plan.limit.goal).in_passes(workload.pass_bytes());
         let go_on = &mut |progress: &Progress| on_progress("running", share_done(plan, progress, origin));
         let watch = Watch { meter: Some(&mut meter), go_on };
         let driven = driven(&mut *device, workload, design, origin, &plan.limit, watch);
@@ -335,13 +334,14 @@ fn opened(
 }
 
 /// Runs the workload for its ramp time, unmeasured; returns when what is measured begins.
-fn ramped_up(
+fn started(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,
     (design, plan): (&Design, &RunPlan),
     begin: Time,
     on_progress: OnProgress<'_>,
 ) -> Result<Time, RunError> {
+    let begin = begin + tenants::delay_of_all(workload);
     let limit = Limit { time: workload.ramp_time(), ..Limit::NONE };
     if limit.time.is_zero() {
         return Ok(begin);
@@ -409,7 +409,9 @@ fn in_whole_passes(mut result: RunResult, pass_bytes: Option<u64>) -> RunResult 
     let is_part = |pass: &u64| result.write.bytes < *pass && result.write_amplification.cleaned_blocks > 0;
     result.part_of_pass = pass_bytes.filter(is_part);
     if result.part_of_pass.is_some() {
-        result.precision.iter_mut().for_each(|precision| precision.within = None);
+        let of_writes =
+            result.precision.iter_mut().filter(|precision| !precision.metric.starts_with("read."));
+        of_writes.for_each(|precision| precision.within = None);
     }
     result
 }

@@ -19,6 +19,7 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Done {
     pub op: Op,
+    pub fua: bool,
     pub bytes: u32,
     pub wanted: Time,
     /// When the thread took it.
@@ -32,6 +33,7 @@ struct InFlight {
     wanted: Time,
     bytes: u32,
     op: Op,
+    fua: bool,
 }
 
 /// Issues the requests of one stream.
@@ -110,8 +112,8 @@ impl Submitter {
 
     /// `request` was issued at `wanted` and is done at `end`.
     pub fn issued(&mut self, request: &Request, wanted: Time, end: Time, done: &mut Vec<Done>) {
-        let Request { op, bytes, .. } = *request;
-        self.in_flight.push(Reverse(InFlight { end, wanted, bytes, op }));
+        let Request { op, bytes, fua, .. } = *request;
+        self.in_flight.push(Reverse(InFlight { end, wanted, bytes, op, fua }));
         self.issued += (op != Op::Flush) as u64;
         if let (Some(rate), true) = (&self.issue.rate, op != Op::Flush) {
             let pace = &mut self.paces[op as usize];
@@ -152,10 +154,10 @@ impl Submitter {
 
     /// Waits for the request that is done first, if there is one, and takes it.
     fn take_first(&mut self, done: &mut Vec<Done>) {
-        let Some(Reverse(InFlight { end, wanted, bytes, op })) = self.in_flight.pop() else { return };
+        let Some(Reverse(InFlight { end, wanted, bytes, op, fua })) = self.in_flight.pop() else { return };
         self.now = self.now.max(end);
         self.taken += (op != Op::Flush) as u64;
-        done.push(Done { op, bytes, wanted, at: end });
+        done.push(Done { op, fua, bytes, wanted, at: end });
     }
 
     /// Waits for all in flight.

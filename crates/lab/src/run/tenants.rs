@@ -6,8 +6,8 @@
 //! which a stream wanted the request, and the device is called in the order in which requests begin.
 
 use super::arrivals::Arrivals;
-use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Watch, ask, finished, in_time, serve};
-use super::meter::{Meter, OpTotals};
+use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Standstill, Watch, ask, finished, serve};
+use super::meter::{Commit, Meter, OpTotals};
 use super::outstanding::Outstanding;
 use super::submit::{Done, Submitter};
 use super::summary::op_result;
@@ -48,6 +48,7 @@ struct Lane<'a> {
     /// Times of requests count from this one.
     first_at: Time,
     totals: [OpTotals; 4],
+    commit: Commit,
     arrivals: Arrivals,
 }
 
@@ -65,6 +66,7 @@ impl<'a> Lane<'a> {
             last: Time::ZERO,
             first_at: Time::ZERO,
             totals: Default::default(),
+            commit: Commit::default(),
             arrivals: Arrivals::default(),
         }
     }
@@ -136,14 +138,14 @@ impl<'a> Lane<'a> {
 
     /// Its next request, wanted at `wanted`, is done at `end`.
     fn served(&mut self, wanted: Time, end: Time) {
-        let Request { op, bytes, .. } = self.next;
+        let Request { op, bytes, fua, .. } = self.next;
         self.last = self.last.max(end);
         self.taken += 1;
         match &mut self.submitter {
             Some(submitter) => submitter.issued(&self.next, wanted, end, &mut self.done),
             None => {
                 self.arrivals.note(wanted.since(self.begin), end.since(wanted));
-                self.done.push(Done { op, bytes, wanted, at: end });
+                self.done.push(Done { op, fua, bytes, wanted, at: end });
             }
         }
         self.want();
@@ -151,12 +153,15 @@ impl<'a> Lane<'a> {
 
     /// Measures what is done.
     fn measure(&mut self, meter: Option<&mut Meter>) {
-        for &Done { op, bytes, wanted, at } in &self.done {
+        for &Done { op, bytes, wanted, at, .. } in &self.done {
             self.totals[op as usize].count_one(bytes, at.since(wanted));
         }
         if let Some(meter) = meter {
-            for &Done { op, bytes, wanted, at } in &self.done {
-                meter.served(&Request { op, bytes, ..Request::default() }, wanted, at);
+            for &Done { op, fua, bytes, wanted, at } in &self.done {
+                meter.counted(op, bytes, at.since(wanted));
+                if let Some(took) = self.commit.note((op, fua), wanted, at) {
+                    meter.committed(took);
+                }
             }
         }
         self.done.clear();
@@ -260,6 +265,8 @@ pub(super) fn drive(
     let mut progress = Progress { now: origin, ..Progress::default() };
     let (mut ask_at, mut uncounted) = (super::drive::ASK_EVERY, 0);
     let deadline = origin.ps().saturating_add(limit.time.ps());
+    let has_limit = |lane: &Lane| lane.tenant.workload.time_limit().is_some();
+    let mut still = Standstill::new(limit.is_timed() || lanes.iter().any(has_limit));
     start_ready(&mut lanes, origin, measured);
     while !limit.is_reached(&progress) {
         let Some((wanted, index)) = earliest(&lanes) else {
@@ -267,7 +274,7 @@ pub(super) fn drive(
             break;
         };
         let begin = wanted.max(under_way.room_at()).max(progress.now);
-        if begin.is_over() && limit.time == Limit::NONE.time {
+        if begin.is_over() && !limit.is_timed() {
             return Err(DriveError::OutOfTime(progress.requests));
         }
         if begin.ps() >= deadline {
@@ -277,6 +284,7 @@ pub(super) fn drive(
         let lane = &mut lanes[index];
         if lane.is_over(begin) {
             lane.run_out();
+            lane.measure(meter.as_deref_mut());
             start_ready(&mut lanes, origin, measured);
             continue;
         }
@@ -303,7 +311,7 @@ pub(super) fn drive(
                 break;
             }
         }
-        in_time(&progress, origin, limit)?;
+        still.check(&progress)?;
         ask(go_on, &progress, &mut ask_at)?;
     }
     for lane in &mut lanes {

@@ -52,7 +52,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
         Column::number("memory_bytes", "memory, MiB"),
         Column::text("meets", "promise"),
     ];
-    output.table(&Table { schema: "nvlab.bench-served/1", columns, rows });
+    output.table(&Table { schema: "nvlab.bench-served/2", columns, rows });
     Ok(())
 }
 

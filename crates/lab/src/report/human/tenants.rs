@@ -17,7 +17,7 @@ pub(super) fn line(tenant: &TenantResult) -> String {
         ))
     };
     let ops = [("read", &tenant.read), ("write", &tenant.write)];
-    if ops.iter().all(|(_, op)| op.count == 0) {
+    if tenant.from_s == tenant.to_s {
         return format!("{}: none of its requests was served", tenant.name);
     }
     let ops: Vec<String> = ops.into_iter().filter(|(_, op)| op.count > 0).map(of).collect();

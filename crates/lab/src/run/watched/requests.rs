@@ -11,7 +11,9 @@ use crate::run::device::AnyDevice;
 use crate::run::drive::{self, DriveError, Progress};
 use crate::run::host::Host;
 use crate::run::outstanding::Outstanding;
-use crate::run::{OnProgress, RunError, RunPlan, failed, keeps_payload, mount, opened, precondition};
+use crate::run::{
+    OnProgress, RunError, RunPlan, failed, in_whole_passes, keeps_payload, mount, opened, precondition,
+};
 use nvlab_units::{Span, Time};
 use nvlab_workload::{Batch, BlockWorkload, Pacing, Request};
 use std::ops::ControlFlow;
@@ -37,6 +39,7 @@ impl Watched<'_> {
         let mut tour = Tour::new((device, prepared, origin), plan, has_plug, onlooker, on_progress, clock);
         let last = tour.drive(workload, design.path.queue)?;
         let (result, device, progress) = tour.end(design, last)?;
+        let result = in_whole_passes(result, workload.pass_bytes());
         // Media that keep bytes for the plug alone are not mounted at the end, as in a run that nobody watches.
         let keeps = keeps_payload(design) && workload.carries_payload();
         let mount = if keeps { mount(device, plan, &progress)? } else { None };

@@ -11,7 +11,9 @@ use crate::result::{ArrivalsResult, RunResult};
 use crate::run::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed, Twin};
 use crate::run::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use crate::run::meter::{Meter, Totals};
-use crate::run::{OnProgress, Run, RunError, RunPlan, driven, failed, finish, mount, opened};
+use crate::run::{
+    OnProgress, Run, RunError, RunPlan, driven, failed, finish, in_whole_passes, mount, opened, started,
+};
 use crate::run::{precondition, share_done};
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::{Background, ControllerError, PageMap};
@@ -35,7 +37,8 @@ impl Watched<'_> {
         let Watched { design, plan, workload, own, onlooker, on_progress } = self;
         let clock = std::time::Instant::now();
         let prepared = precondition::precondition(&mut *device, &plan.state, own, on_progress);
-        let (prepared, origin) = opened(&mut *device, (design, None), prepared, plan, workload, on_progress)?;
+        let (prepared, begin) = opened(&mut *device, (design, None), prepared, plan, workload, on_progress)?;
+        let origin = started(&mut *device, workload, (design, plan), begin, on_progress)?;
         onlooker.begins(Controls { plug: false, rate: false });
         let mut meter = Meter::new(origin, device.counters(), plan.requests_asked);
         let (ended, reached) = (Cell::new(false), Cell::new(None));
@@ -54,6 +57,7 @@ impl Watched<'_> {
             return Err(RunError::Nothing { design: plan.design_name.clone() });
         }
         let result = finish(Run { design, plan, prepared, origin, progress, clock }, &mut *device, meter)?;
+        let result = in_whole_passes(result, workload.pass_bytes());
         let (closed_loop, client_bytes) = (workload.pacing() != Pacing::Open, workload.client_bytes());
         let (program, software, tenants) = (driven.program, driven.software, driven.tenants);
         let mount = mount(device, plan, &progress)?;

@@ -312,8 +312,8 @@ impl FioJob {
             .and_then(|far| far.checked_add(self.offset.of(end, unit)))
             .unwrap_or(u64::MAX / unit * unit);
         let rest = end.saturating_sub(offset);
+        let what = if file < device { "file" } else { "device" };
         if rest < unit {
-            let what = if file < device { "file" } else { "device" };
             return Err(WorkloadError::DoesNotFit {
                 what: format!("{job_file}: [{}]", self.name),
                 reason: format!(
@@ -334,7 +334,7 @@ impl FioJob {
         let span = if asked > rest { rest / unit * unit } else { asked };
         let note = (asked > span && span > 0).then(|| {
             let ends = [offset.saturating_add(asked), end].map(told_bytes);
-            format!("[{}]: it would reach to {} and ends with the device, at {}", self.name, ends[0], ends[1])
+            format!("[{}]: it would reach to {} and ends with the {what}, at {}", self.name, ends[0], ends[1])
         });
         let all = how_much.map_or(span, |bytes| bytes.min(span));
         let once = self.io_bytes.map_or(all, |bytes| bytes.of(end, unit));
