@@ -31,13 +31,13 @@ fn power_cuts_lose_nothing_flushed() {
 fn nor_where_programs_and_erases_fail_too() {
     let faults = Faults {
         factory_bad: 0.02,
-        program_failure: 100_000.0,
-        erase_failure: 100_000.0,
+        program_failure: 80_000.0,
+        erase_failure: 80_000.0,
         seed: 3,
         ..Faults::NONE
     };
     let setups = in_pieces().into_iter().chain(of_superblocks(in_pieces()));
-    let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();
+    let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 24, ..setup }).collect();
     let (_, retired) = explore(&setups);
     assert!(retired > 10, "too few faults: {retired} blocks retired");
 }

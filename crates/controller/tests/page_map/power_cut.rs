@@ -201,7 +201,7 @@ fn nor_with_superblocks() {
 fn nor_where_programs_and_erases_fail_too() {
     // Rated life 1000 cycles, the test reaches two or three: (2 / 1000)^2 of these rates is about one operation in 100.
     let faults =
-        Faults { factory_bad: 0.02, program_failure: 4000.0, erase_failure: 4000.0, seed: 3, ..Faults::NONE };
+        Faults { factory_bad: 0.02, program_failure: 2600.0, erase_failure: 2600.0, seed: 3, ..Faults::NONE };
     let setups = setups().into_iter().chain(of_superblocks(setups()));
     let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();
     let (_, retired) = explore(&setups);

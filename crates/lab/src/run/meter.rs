@@ -196,7 +196,7 @@ impl Meter {
     }
 
     /// Looks for its goal only when so many bytes are written: within a pass over all addresses figures rise and fall.
-    pub fn in_passes(self, pass_bytes: Option<u64>) -> Meter {
+    pub(super) fn in_passes(self, pass_bytes: Option<u64>) -> Meter {
         Meter { pass_bytes: pass_bytes.unwrap_or(0), ..self }
     }
 
