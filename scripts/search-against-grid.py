@@ -41,7 +41,7 @@ def main() -> None:
     print(f"search: {len(found)} of {found.points} points, {cpu_s() - cpu:.0f} CPU-s, {time.monotonic() - began:.0f} s")
     began, cpu = time.monotonic(), cpu_s()
     grid = nv.sweep(DRIVE, SPACE, LOAD, until="1 x capacity", cache=False)
-    print(f"grid: {len(grid)} points, {cpu_s() - cpu:.0f} CPU-s, {time.monotonic() - began:.0f} s; {grid.about}")
+    print(f"grid: {len(grid)} points, {cpu_s() - cpu:.0f} CPU-s, {time.monotonic() - began:.0f} s; {grid.about.split('; ')[0]}")
     rows = list(grid)
     columns = [nv.metrics()[name].column for name in OBJECTIVES]
     front = [rows[at] for at in grid.pareto(*OBJECTIVES)]
