@@ -51,8 +51,8 @@ impl Shown {
         }
     }
 
-    /// What a reader must know before using the figures, each a sentence: how the devices were prepared, which are not steady, and
-    /// [`Shown::caveat`].
+    /// What a reader must know before using the figures, each a sentence: how the devices were prepared, how many are not steady, and
+    /// whether lifetimes are without the cost of cleaning.
     pub fn notes(&self, outcomes: &[Outcome]) -> Vec<String> {
         prepared(outcomes).into_iter().chain(self.caveat(outcomes)).collect()
     }
