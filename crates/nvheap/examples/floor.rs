@@ -8,6 +8,9 @@
 //! elements by index, in leaves of 15 entries below a B-tree of the standard library, and in buckets of 15 entries. It has no locks, versions, checks,
 //! undo, allocator or recovery. Both take turns. Lines and fences of nvheap are counted by a simulated cache.
 
+mod measured;
+
+use measured::cpu_ns;
 use nvlab_nvheap::collections::{Entry, TreeEntry};
 use nvlab_nvheap::{
     Brand, Counts, Delays, Handle, Heap, Options, PBTreeMap, PHashMap, PVec, Persist, Persistence, Simulated,
@@ -45,12 +48,6 @@ fn draw(state: &mut u64) -> u64 {
     *state ^= *state >> 7;
     *state ^= *state << 17;
     *state
-}
-
-/// CPU time of this thread in nanoseconds.
-fn cpu_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn make(path: &std::path::Path, elements: u64, persistence: Persistence) -> Heap<Mine> {

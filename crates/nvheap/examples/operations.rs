@@ -6,6 +6,9 @@
 //! Under `valgrind --tool=callgrind`, the difference between runs of 100000 and 200000 operations of one workload is 110000 of
 //! them, a tenth of which are the warm-up.
 
+mod measured;
+
+use measured::cpu_ns;
 use nvlab_nvheap::collections::Entry;
 use nvlab_nvheap::{Brand, Handle, Heap, Options, PBTreeMap, PHashMap, PVec, Persist, Tx};
 use std::path::Path;
@@ -90,12 +93,6 @@ struct HashedRoot {
 
 fn options() -> Options {
     Options { bytes_max: 1 << 30, ..Options::default() }
-}
-
-/// CPU time of this thread in nanoseconds.
-fn cpu_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn draw(state: &mut u64) -> u64 {

@@ -3,6 +3,9 @@
 //!
 //! `cargo run --release -p nvlab-nvheap --example scan -- [entries] [writers] [pause of a writer, us]`
 
+mod measured;
+
+use measured::cpu_ns;
 use nvlab_nvheap::{Brand, Handle, Heap, Options, PBTreeMap, Persist};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -32,12 +35,6 @@ fn scan(heap: &Heap<Sorted>, root: &Handle<Root, Sorted>, tries: &AtomicU64) -> 
     sum.unwrap()
 }
 
-/// CPU time of this thread: what others do on the machine is not in it.
-fn cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
-}
-
 /// Scans a heap for a while, or only waits; returns the CPU time of a scan, tries of each, and CPU-ns of a change.
 fn measure(
     heap: &Heap<Sorted>,
@@ -54,7 +51,7 @@ fn measure(
             threads.push(scope.spawn(move || {
                 let (root, mut state, mut changes) =
                     (heap.root().unwrap(), 88_172_645_463_325_252 + writer, 0);
-                let began = cpu();
+                let began = cpu_ns();
                 while !is_over.load(Relaxed) {
                     state ^= state << 13;
                     state ^= state >> 7;
@@ -73,7 +70,7 @@ fn measure(
                         std::thread::sleep(Duration::from_micros(pause));
                     }
                 }
-                (cpu() - began).as_nanos() as f64 / f64::from(changes)
+                (cpu_ns() - began) as f64 / f64::from(changes)
             }));
         }
         let (began, mut times) = (Instant::now(), Vec::new());
@@ -82,9 +79,9 @@ fn measure(
                 std::thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let began = cpu();
+            let began = cpu_ns();
             std::hint::black_box(scan(scanned, &scanned.root().unwrap(), &tries));
-            times.push(cpu() - began);
+            times.push(Duration::from_nanos(cpu_ns() - began));
         }
         is_over.store(true, Relaxed);
         let change =

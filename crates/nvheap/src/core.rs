@@ -151,17 +151,19 @@ impl Core {
     pub fn take_snapshot(&self) -> Result<Option<Arc<Snapshot>>> {
         self.check_failed()?;
         let _alone = locked(&self.beginning);
-        // Another thread may have begun one meanwhile. From here on only this one does: commits are not held up for nothing.
+        // Nobody else begins one meanwhile, so commits are not held up for nothing.
         if self.memory.snapshots.is_full() {
             return Ok(None);
         }
-        let mut prepared = self.memory.snapshots.prepare(self.memory.bytes());
-        while !self.hold_up(&prepared) {
-            prepared = self.memory.snapshots.prepare(self.memory.bytes());
-        }
+        let prepared = loop {
+            let prepared = self.memory.snapshots.prepare(self.memory.bytes());
+            if self.hold_up(&prepared) {
+                break prepared;
+            }
+        };
         let snapshot = self.memory.snapshots.begin(prepared);
         self.is_held_up.store(false, Ordering::Release);
-        Ok(snapshot)
+        Ok(Some(snapshot))
     }
 
     /// Holds commits up until the caller lets them go on; none is in progress. `false`: it does not, as the heap has become longer than

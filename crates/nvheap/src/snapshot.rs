@@ -221,14 +221,14 @@ impl Snapshots {
         Arc::new(spare.and_then(|spare| spare.again(bytes)).unwrap_or_else(|| Snapshot::new(bytes)))
     }
 
-    /// Begins one that has been prepared; nothing if there are as many as there may be. No commit is in progress.
-    pub fn begin(&self, new: Arc<Snapshot>) -> Option<Arc<Snapshot>> {
+    /// Begins one that has been prepared. There are fewer than there may be, and no commit is in progress.
+    pub fn begin(&self, new: Arc<Snapshot>) -> Arc<Snapshot> {
         let mut kept = locked(&self.kept);
-        let free = kept.iter().position(Option::is_none)?;
+        let free = kept.iter().position(Option::is_none).expect("fewer than there may be");
         kept[free] = Some(new.clone());
         self.current[free].store(Arc::as_ptr(&new).cast_mut(), Ordering::Release);
         self.is_any.store(true, Ordering::Release);
-        Some(new)
+        new
     }
 
     /// Whether there are as many as there may be.

@@ -142,12 +142,13 @@ pub struct Meter {
     pub(super) arrivals: Arrivals,
     /// From when requests were wanted until they began.
     pub(super) queue_wait: Total,
+    /// The one that has begun.
     commit: Commit,
     /// There are flushes, or writes that are flushed at once.
     flushes: bool,
     /// See [`Meter::in_passes`].
     pass_bytes: u64,
-    /// From then to the end of the flush.
+    /// Those that have ended.
     commits: OpTotals,
     goal: Option<Goal>,
     /// Requests in the windows, and how many there are when the goal is looked at next.

@@ -333,7 +333,8 @@ fn opened(
     Ok((prepared, origin))
 }
 
-/// Runs the workload for its ramp time, unmeasured; returns when what is measured begins.
+/// Lets the device rest until the first request, and runs the workload for its ramp time, unmeasured; returns when what is measured
+/// begins.
 fn started(
     device: &mut dyn DeviceUnderTest,
     workload: &mut dyn BlockWorkload,

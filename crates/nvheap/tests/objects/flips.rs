@@ -1,5 +1,6 @@
 //! What a single flipped bit in the used part of a heap does: what docs/nvheap.md says of damaged files is measured here.
 
+use crate::hostile::draw;
 use nvlab_nvheap::{
     Brand, Heap, Inspection, Options, PBTreeMap, PHashMap, PList, PString, PVec, Persist, Result, Strong,
 };
@@ -122,11 +123,9 @@ fn flipped_bits_are_noticed_or_change_numbers_and_texts() {
     let mut state = 88_172_645_463_325_252_u64;
     let (mut silent, mut noticed, mut harmless, mut late) = (0, 0, 0, 0);
     for _ in 0..FLIPS {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let bit = (state >> 9) as usize % 512;
-        let at = used[(state >> 20) as usize % used.len()] + bit / 8;
+        let drawn = draw(&mut state);
+        let bit = (drawn >> 9) as usize % 512;
+        let at = used[(drawn >> 20) as usize % used.len()] + bit / 8;
         let mut image = whole.clone();
         image[at] ^= 1 << (bit % 8);
         if !check(&image) {

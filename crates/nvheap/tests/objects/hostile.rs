@@ -140,7 +140,7 @@ fn try_image(image: &[u8]) -> bool {
     }
 }
 
-fn draw(state: &mut u64) -> u64 {
+pub(crate) fn draw(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
