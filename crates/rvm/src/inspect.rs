@@ -112,10 +112,15 @@ impl Inspection {
     /// Calls `see` for every record from the head on and returns the tail. An error says where the log is damaged; what is
     /// before that has been seen.
     pub fn each_entry(&self, see: impl FnMut(&Entry<'_>)) -> Result<u64> {
-        // A record whose entry in the small log of a hybrid is damaged cannot be read either.
-        match (self.each_record(see), &self.damage) {
+        self.explained(self.each_record(see))
+    }
+
+    /// What a scan of the records came to, or what is wrong with the entries of a hybrid log: a record whose entry in the small log is
+    /// damaged cannot be read either.
+    pub(crate) fn explained(&self, scanned: Result<u64>) -> Result<u64> {
+        match (scanned, &self.damage) {
             (Ok(_) | Err(Error::Damaged { .. }), Some(damage)) => Err(damage.clone()),
-            (seen, _) => seen,
+            (scanned, _) => scanned,
         }
     }
 

@@ -110,15 +110,10 @@ fn salvage_inspected(
         commits += u64::from(matches!(entry.contents, crate::record::Contents::Commit(_)));
     });
     let loses_records = scanned.is_err();
-    // A record cannot be read either whose entry in the small log of a hybrid is damaged.
-    let found = match (scanned.err(), log.damage()) {
-        (Some(Error::Damaged { .. }) | None, Some(damage)) => Some(damage.clone()),
-        (error, _) => error,
-    };
-    let (file, offset, why) = match found {
-        None => return Ok(None),
-        Some(Error::Damaged { what, offset, why }) => (what, offset, why),
-        Some(error) => return Err(error),
+    let (file, offset, why) = match log.explained(scanned) {
+        Ok(_) => return Ok(None),
+        Err(Error::Damaged { what, offset, why }) => (what, offset, why),
+        Err(error) => return Err(error),
     };
     log.each_entry_behind(tail, lost)?;
     let copies = files.iter().map(|path| copy_of(path)).collect::<Result<Vec<PathBuf>>>()?;

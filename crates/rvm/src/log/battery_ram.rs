@@ -16,6 +16,7 @@ use crate::store::{FileStore, take_room};
 use crate::{Error, Result, Store};
 use nvlab_os::Mapping;
 use nvlab_os::stores::{LINE, can_bypass_caches, copy_lines, publish};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,16 +61,10 @@ pub struct BatteryRam {
     appended: u64,
     forced: u64,
     counts: Arc<FlushCounts>,
-    ready: Ready,
-}
-
-/// Up to which position the pages of an open log are ready for stores, and from where on. The log is written from end to end: a fault at
-/// each page would take longer than a commit. A new log is made ready as a whole, one that is opened as far as it gets.
-#[derive(Clone, Copy, Debug)]
-enum Ready {
-    All,
-    None,
-    Part { from: u64, to: u64 },
+    /// The positions whose pages are ready for stores; empty before the first append, without an end once all are. The log is
+    /// written from end to end: a fault at each page would take longer than a commit. A new log is made ready as a whole, one that is
+    /// opened as far as it gets.
+    ready: Range<u64>,
 }
 
 /// Made ready at a time.
@@ -91,7 +86,7 @@ impl BatteryRam {
         });
         mapped.map(|log| {
             log.mapping.populate();
-            BatteryRam { ready: Ready::All, ..log }
+            BatteryRam { ready: 0..u64::MAX, ..log }
         })
     }
 
@@ -126,34 +121,40 @@ impl BatteryRam {
             return Err(Error::Invalid(why.into()));
         }
         let (line, head, counts) = ([0; LINE], status.status().head, Arc::default());
-        let ready = Ready::None;
-        Ok(BatteryRam { store, mapping, name, status, line, appended: head, forced: head, counts, ready })
+        Ok(BatteryRam {
+            store,
+            mapping,
+            name,
+            status,
+            line,
+            appended: head,
+            forced: head,
+            counts,
+            ready: 0..0,
+        })
     }
 
     /// Makes the pages ready that an append will store to.
     #[inline]
     fn make_ready(&mut self, position: u64, end: u64) {
-        match self.ready {
-            Ready::All => (),
-            Ready::Part { to, .. } if end <= to => (),
-            _ => self.make_more_ready(position, end),
+        if end > self.ready.end {
+            self.make_more_ready(position, end);
         }
     }
 
     #[cold]
     fn make_more_ready(&mut self, position: u64, end: u64) {
         let capacity = self.status.capacity();
-        let (first, from) = match self.ready {
-            Ready::Part { from, to } => (from, to),
-            _ => (position, position),
-        };
-        let to = (end + READY_BYTES).min(first + capacity);
+        if self.ready.is_empty() {
+            self.ready = position..position;
+        }
+        let Range { start, end: from } = self.ready;
+        let to = (end + READY_BYTES).min(start + capacity);
         for (_, at, piece) in by_block(capacity, from, to.saturating_sub(from) as usize) {
             let at = status::BYTES + at;
             self.mapping.populate_part(at..at + piece.len() as u64);
         }
-        let is_all = to >= first + capacity;
-        self.ready = if is_all { Ready::All } else { Ready::Part { from: first, to } };
+        self.ready.end = if to == start + capacity { u64::MAX } else { to };
     }
 
     /// Counts the lines it flushes and its fences, also while it is in use.
