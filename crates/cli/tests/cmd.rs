@@ -13,18 +13,20 @@ fn commands_print_what_they_should() {
         .case("tests/cmd/*.trycmd");
 }
 
-/// The example of the README, the questions of docs/questions.md, and their answers.
+/// The example of the README, the questions of docs/questions.md, and their answers. Each has runs of its own: what one has
+/// done already the other would not do again, and say so.
 #[test]
 fn questions_have_the_answers_that_are_documented() {
-    let runs = std::env::temp_dir().join(format!("nvlab-questions-{}", std::process::id()));
-    trycmd::TestCases::new()
-        .env("NO_COLOR", "1")
-        .env("NVLAB_NO_PROGRESS", "1")
-        .env("NVLAB_OUT", runs.display().to_string())
-        .env("NVLAB_CACHE", runs.join("devices").display().to_string())
-        .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
-        .case("../../README.md")
-        .case("../../docs/questions.md")
-        .run();
-    let _ = std::fs::remove_dir_all(&runs);
+    for (name, case) in [("readme", "../../README.md"), ("questions", "../../docs/questions.md")] {
+        let runs = std::env::temp_dir().join(format!("nvlab-{name}-{}", std::process::id()));
+        trycmd::TestCases::new()
+            .env("NO_COLOR", "1")
+            .env("NVLAB_NO_PROGRESS", "1")
+            .env("NVLAB_OUT", runs.display().to_string())
+            .env("NVLAB_CACHE", runs.join("devices").display().to_string())
+            .register_bin("nvlab", std::path::Path::new(env!("CARGO_BIN_EXE_nvlab")))
+            .case(case)
+            .run();
+        let _ = std::fs::remove_dir_all(&runs);
+    }
 }

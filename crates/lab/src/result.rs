@@ -199,9 +199,22 @@ pub struct TenantResult {
     pub read: OpResult,
     /// Its writes.
     pub write: OpResult,
+    /// Its trims.
+    #[serde(default)]
+    pub trim: OpResult,
+    /// Its flushes.
+    #[serde(default)]
+    pub flush: OpResult,
     /// Whether it was served as fast as it wanted; `None` for a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<ArrivalsResult>,
+}
+
+impl TenantResult {
+    /// Its kinds of requests with their names.
+    pub fn ops(&self) -> [(&'static str, &OpResult); 4] {
+        [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("flush", &self.flush)]
+    }
 }
 
 /// A recorded program on this device (`think=keep`).

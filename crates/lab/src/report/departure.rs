@@ -37,6 +37,9 @@ pub fn departure(run: &RunResult) -> Option<String> {
     if let Some(before) = &state.last_window {
         text += &causes(before, &run.write_amplification, mean > expected);
     }
+    if run.write_amplification.wear > 0.0 {
+        text += ", with wear levelling at work, which changes where data that stays lies";
+    }
     Some(text + "; the lifetime is that of this run, not of a steady state")
 }
 
@@ -124,7 +127,8 @@ mod tests {
         assert_eq!(
             text,
             "write amplification was 3.57, not the 2.97 that the device was prepared to (cleaning 1.95 there, 2.50 in \
-             the run); the lifetime is that of this run, not of a steady state"
+             the run), with wear levelling at work, which changes where data that stays lies; the lifetime is that of \
+             this run, not of a steady state"
         );
         // Only the end counts, and it is said to be the end.
         let late = departure(&with(|n| if n < 140 { 2.97 } else { 4.6 })).unwrap();

@@ -53,8 +53,9 @@ pub(super) fn plain_design(run: &RunResult) -> Option<Design> {
 
 /// What the host asks for.
 struct Load {
-    /// Mean requests in flight.
+    /// Mean requests in flight, those that wait in the host included.
     in_flight: f64,
+    /// Requests come at their own times, and are served as fast.
     is_open: bool,
 }
 
@@ -62,7 +63,10 @@ impl Load {
     fn of(run: &RunResult) -> Load {
         let of = |op: &OpResult| op.per_s * op.latency.mean_ns / 1e9;
         let in_flight = of(&run.read) + of(&run.write) + of(&run.trim) + of(&run.flush);
-        Load { in_flight, is_open: !run.closed_loop }
+        let streams = run.tenants.iter().filter_map(|stream| stream.arrivals.as_ref());
+        // The host always has another request for a device whose queue grows, as in a closed loop.
+        let grows = run.arrivals.iter().chain(streams).any(|arrivals| arrivals.growth_per_s > 0.0);
+        Load { in_flight, is_open: !run.closed_loop && !grows }
     }
 
     /// An open loop that asks for little: the share of the time with a request in flight is at most the mean number.
@@ -199,8 +203,9 @@ fn dies(run: &RunResult, design: &Design, load: &Load) -> Option<String> {
     {
         return Some(format!("dies idle {idle}: of {dies} no more than {most} program at the same time"));
     }
-    let in_flight = number::three(load.in_flight);
-    Some(match load.in_flight < dies {
+    let at_device = load.in_flight.min(design.path.queue as f64);
+    let in_flight = number::three(at_device);
+    Some(match at_device < dies {
         true => format!(
             "dies idle {idle}: {in_flight} requests in flight on average keep at most as many of {dies} busy"
         ),

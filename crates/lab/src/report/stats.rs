@@ -64,13 +64,12 @@ impl Estimate {
     /// The mean of values of which the `own` intervals are known, if there are any.
     pub fn of_known(values: &[f64], own: &[f64]) -> Option<Estimate> {
         let estimate = Estimate::of(values)?;
-        // What a run is too short to say, several may.
+        // What some runs are too short to say, others may. If none can say, they may all be wrong by as much: each of a part of
+        // a pass, or too short to have cleaned.
         let known = || own.iter().filter(|interval| interval.is_finite());
-        let within = match (known().count(), values.len()) {
-            (0, 1) => own.first().copied().unwrap_or(0.0),
-            (count, _) => {
-                (known().map(|interval| interval.powi(2)).sum::<f64>()).sqrt() / count.max(1) as f64
-            }
+        let within = match known().count() {
+            0 => own.first().copied().unwrap_or(0.0),
+            count => known().map(|interval| interval.powi(2)).sum::<f64>().sqrt() / count as f64,
         };
         Some(Estimate { interval: estimate.interval.max(within), ..estimate })
     }
@@ -127,6 +126,16 @@ mod tests {
         for (freedom, t) in [(30, 2.042), (31, 2.0395), (40, 2.021), (120, 1.980)] {
             assert!((t_quantile(freedom) - t).abs() < 0.001, "{freedom}");
         }
+    }
+
+    /// Three runs of the same part of a pass agree, and are all wrong.
+    #[test]
+    fn runs_of_which_none_can_say_how_exact_it_is_cannot_together() {
+        let values = [3.45, 3.46, 3.44];
+        let of = |own: [f64; 3]| Estimate::of_known(&values, &own).unwrap().interval;
+        assert_eq!(of([f64::INFINITY; 3]), f64::INFINITY);
+        assert!((of([0.6, f64::INFINITY, 0.8]) - 0.5).abs() < 1e-12);
+        assert!((of([0.0; 3]) - 4.303 * 0.01 / 3_f64.sqrt()).abs() < 1e-4);
     }
 
     #[test]

@@ -199,6 +199,7 @@ impl DriveError {
 }
 
 /// Notices a run whose time does not go on.
+#[derive(Default)]
 pub(super) struct Standstill {
     /// Only time ends it.
     is_timed: bool,

@@ -13,7 +13,7 @@ pub use open::Opening;
 
 use super::arrivals::still_wanted;
 use super::device::AnyDevice;
-use super::drive::{self, DriveError, Limit, Progress};
+use super::drive::{self, DriveError, Limit, Progress, Standstill};
 use super::host::Host;
 use super::meter::Meter;
 use super::outstanding::Outstanding;
@@ -294,6 +294,7 @@ fn serve(
     let mut progress = Progress { now: from, ..Progress::default() };
     let deadline = from.ps().saturating_add(limit.time.ps());
     let (mut batch, mut ask_at, mut last) = (Batch::new(), drive::ASK_EVERY, None);
+    let mut still = Standstill::new(limit.is_timed());
     let is_open = workload.pacing() == Pacing::Open;
     'batches: loop {
         batch.clear();
@@ -329,7 +330,7 @@ fn serve(
         }
         log.meter.arrivals.note_last(log.origin, last.take());
         log.meter.batch(|| device.counters(), progress.requests - before, progress.now);
-        drive::ask(go_on, &progress, &mut ask_at)?;
+        still.check(&progress).and_then(|()| drive::ask(go_on, &progress, &mut ask_at))?;
     }
     log.now = drive::finished(progress, under_way.last())?.now;
     Ok(())

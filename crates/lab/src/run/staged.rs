@@ -9,7 +9,7 @@
 //! ([`Stack::below_recording`](nvlab_access::stack::Stack::below_recording)). A recording does not say which thread issued a
 //! request: one issues all.
 
-use super::drive::{self, ASK_EVERY, DeviceUnderTest, DriveError, Limit, Pass, Progress, Watch};
+use super::drive::{self, ASK_EVERY, DeviceUnderTest, DriveError, Limit, Pass, Progress, Standstill, Watch};
 use super::outstanding::Outstanding;
 use crate::design::Software;
 use crate::result::{SoftwareResult, StageResult};
@@ -157,7 +157,8 @@ pub(super) fn drive<'a>(
     }
     let mut at_device = Outstanding::new(queue, origin);
     let open_from = (pacing == Pacing::Open).then_some(origin);
-    let mut finished = Finished { ask_at: ASK_EVERY, open_from, ..Finished::default() };
+    let still = Standstill::new(issuer.source.limit.is_timed());
+    let mut finished = Finished { ask_at: ASK_EVERY, open_from, still, ..Finished::default() };
     loop {
         // Events go on up to the next request, if it is known when that comes.
         let until = coming.map_or(Time::MAX, |(_, wanted)| wanted);
@@ -210,6 +211,7 @@ struct Finished {
     ask_at: u64,
     /// When an open loop began.
     open_from: Option<Time>,
+    still: Standstill,
 }
 
 impl Finished {
@@ -237,6 +239,7 @@ impl Finished {
             }
         }
         let progress = Progress { requests: self.requests, now: at, ..*issued };
+        self.still.check(&progress)?;
         drive::ask(watch.go_on, &progress, &mut self.ask_at)
     }
 }

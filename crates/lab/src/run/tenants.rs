@@ -200,6 +200,8 @@ impl<'a> Lane<'a> {
             to_s: self.last.since(origin).seconds(),
             read: op(Op::Read),
             write: op(Op::Write),
+            trim: op(Op::Trim),
+            flush: op(Op::Flush),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::arrivals::still_arriving;
 use super::device::Observed;
-use super::drive::{DriveError, Limit, Progress, within_time};
+use super::drive::{DriveError, Limit, Progress, Standstill, within_time};
 use super::meter::Meter;
 use nvlab_access::MemoryWindow;
 use nvlab_units::{Span, Time};
@@ -31,6 +31,7 @@ pub fn drive(
     let mut accesses = Vec::new();
     let mut progress = Progress { now: origin, ..Progress::default() };
     let deadline = origin.ps().saturating_add(limit.time.ps());
+    let mut still = Standstill::new(limit.is_timed());
     loop {
         let Some(arrival) = workload.next(&mut accesses) else {
             progress.ended = true;
@@ -75,6 +76,7 @@ pub fn drive(
                 break;
             }
         }
+        still.check(&progress)?;
         if progress.requests.is_multiple_of(ASK_EVERY) && !go_on(&progress) {
             return Err(DriveError::Stopped(progress.requests));
         }

@@ -2,11 +2,14 @@
 //! alive.
 
 use super::cycles;
-use super::schema::{Pointing, Type};
+use super::schema::{Form, Pointing, Type};
 use super::survey::{Edge, Problems, Survey, View};
+use super::valid::Part;
 use crate::error::{Error, Result};
+use crate::pointer::{offset, tag};
 use crate::tx::value_at;
 use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroU64;
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +54,8 @@ struct Mark {
     weak: u64,
     is_seen: bool,
     is_listed: bool,
+    /// Whether a list has it as an element.
+    is_element: bool,
 }
 
 /// A check, and what it was made of.
@@ -214,13 +219,13 @@ impl<'v> Checker<'v> {
         let words = entry.bytes.div_ceil(8) as usize;
         let shape = if entry.is_array { self.view.array(block.at, entry)? } else { None };
         let mut buffer = vec![0; words];
-        let (mut bytes, mut texts) = (Vec::with_capacity(words * 8), Vec::new());
+        let (mut bytes, mut parts) = (Vec::with_capacity(words * 8), Vec::new());
         for element in 0..if entry.is_array { block.len } else { 1 } {
             let at = shape.map_or(value_at(block.at), |shape| shape.element(block.at, element).1);
             memory.copy_words(at, &mut buffer)?;
             bytes.clear();
             bytes.extend(buffer.iter().flat_map(|word| word.to_le_bytes()));
-            if let Err(why) = entry.form.check(&bytes, at, &mut |at| texts.push(at)) {
+            if let Err(why) = entry.form.check(&bytes, at, &mut |part, at| parts.push((part, at))) {
                 self.problems.add(at, format!("{}: {why}", entry.name));
             }
             if super::collections::lacks_child(&entry.form, &bytes) {
@@ -230,11 +235,50 @@ impl<'v> Checker<'v> {
             if block.meta.strong() > 0 && entry.form.lacks_value(&bytes) {
                 self.problems.add(at, "a node of a list lacks its value");
             }
-            for at in texts.drain(..) {
-                if let Err(error) = super::text::read(self.view, at, u64::MAX) {
-                    self.problems.add(at, error.to_string());
+            for (part, at) in parts.drain(..) {
+                match part {
+                    Part::Text => {
+                        if let Err(error) = super::text::read(self.view, at, u64::MAX) {
+                            self.problems.add(at, error.to_string());
+                        }
+                    }
+                    // Of one that is being destroyed elements have gone.
+                    Part::List(_) if block.meta.strong() == 0 => {}
+                    Part::List(form) => self.list(form, at)?,
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Whether a list has as many elements as it says, and each leads back to the one before. Pointers that lead to no element
+    /// are found where pointers are followed.
+    fn list(&mut self, form: &Form, home: u64) -> Result<()> {
+        let word = |at: u64| self.view.memory.load_words(at, 1).map(|words| NonZeroU64::new(words[0]));
+        let field = |form: &Form, name| form.field(name).map_or(0, |field| field.offset);
+        let len = word(home + field(form, "len"))?.map_or(0, NonZeroU64::get);
+        let (mut next, mut last, mut count) = (word(home + field(form, "first"))?, None, 0);
+        while let Some(element) = next {
+            let node = self.view.schema.get(tag(element)).map(|entry| &entry.form);
+            let (Some(index), Some(node)) = (self.survey.find(offset(element)), node) else { break };
+            if self.survey.blocks[index].meta.tag() != tag(element) || node.field("previous").is_none() {
+                break;
+            }
+            let value = value_at(offset(element));
+            if word(value + field(node, "previous"))? != last {
+                self.problems.add(value, "an element of a list does not lead back to the one before");
+            }
+            if std::mem::replace(&mut self.marks[index].is_element, true) {
+                self.problems.add(value, "an element is in lists twice");
+                break;
+            }
+            (next, last, count) = (word(value + field(node, "next"))?, next, count + 1);
+        }
+        if count != len {
+            self.problems.add(home, format!("a list of {count} elements says that it has {len}"));
+        }
+        if word(home + field(form, "last"))? != last {
+            self.problems.add(home, "the end of a list is not its last element");
         }
         Ok(())
     }

@@ -24,8 +24,16 @@ pub(crate) fn integer(bytes: &[u8], integer: Integer) -> i128 {
     if integer.is_signed { value << unused >> unused } else { value }
 }
 
+/// Part of a value that is more than its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part<'f> {
+    Text,
+    /// A list, by the form of what its owner holds of it.
+    List(&'f Form),
+}
+
 impl Form {
-    /// Whether there are bytes that are no value, or a text that is to be looked at.
+    /// Whether there are bytes that are no value, or a text or a list that is to be looked at.
     pub fn is_selective(&self) -> bool {
         match self {
             Form::Unit | Form::Integer(_) | Form::Float { .. } | Form::Vec(_) => false,
@@ -33,14 +41,19 @@ impl Form {
             Form::Pointer(pointer) => !pointer.is_optional,
             Form::Array { element, .. } => element.is_selective(),
             Form::Struct { name, fields, .. } => {
-                [".text", ".entries", ".inner", ".bucket", ".link"].contains(&name.as_str())
+                [".text", ".list", ".entries", ".inner", ".bucket", ".link"].contains(&name.as_str())
                     || fields.iter().any(|field| field.form.is_selective())
             }
         }
     }
 
-    /// What is wrong with the bytes of a value; `texts` is called with the offset of each text in it.
-    pub fn check(&self, bytes: &[u8], base: u64, texts: &mut impl FnMut(u64)) -> Result<(), String> {
+    /// What is wrong with the bytes of a value; `parts` is called with each text and list in it, and its offset.
+    pub fn check<'f>(
+        &'f self,
+        bytes: &[u8],
+        base: u64,
+        parts: &mut impl FnMut(Part<'f>, u64),
+    ) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("this is no {what}"));
         match self {
             Form::Bool if bytes[0] > 1 => wrong("bool"),
@@ -51,32 +64,34 @@ impl Form {
                 let at = |field: &Field| (field.offset as usize, base + field.offset);
                 fields
                     .iter()
-                    .try_for_each(|field| field.form.check(&bytes[at(field).0..], at(field).1, texts))
+                    .try_for_each(|field| field.form.check(&bytes[at(field).0..], at(field).1, parts))
             }
             Form::Pointer(pointer) if !pointer.is_optional && word(bytes, 0) == Some(0) => wrong("pointer"),
             Form::Array { count, element } if element.is_selective() => {
                 let size = element.bytes() as usize;
                 (0..*count as usize).try_for_each(|index| {
-                    element.check(&bytes[index * size..], base + (index * size) as u64, texts)
+                    element.check(&bytes[index * size..], base + (index * size) as u64, parts)
                 })
             }
             Form::Struct { name, fields, bytes: size } => {
-                if name == ".text" {
-                    texts(base);
+                match name.as_str() {
+                    ".text" => parts(Part::Text, base),
+                    ".list" => parts(Part::List(self), base),
+                    _ => {}
                 }
-                self.check_fields(name, fields, &bytes[..*size as usize], base, texts)
+                self.check_fields(name, fields, &bytes[..*size as usize], base, parts)
             }
             _ => Ok(()),
         }
     }
 
-    fn check_fields(
-        &self,
+    fn check_fields<'f>(
+        &'f self,
         name: &str,
-        fields: &[Field],
+        fields: &'f [Field],
         bytes: &[u8],
         base: u64,
-        texts: &mut impl FnMut(u64),
+        parts: &mut impl FnMut(Part<'f>, u64),
     ) -> Result<(), String> {
         let slots = match self.slots(bytes) {
             Some(slots) => slots.ok_or_else(|| format!("this is no node of a map ({name})"))?,
@@ -89,11 +104,11 @@ impl Form {
                 Form::Array { count: 15, element } if is_node => {
                     let size = element.bytes() as usize;
                     for &slot in &slots {
-                        element.check(&bytes[at + slot * size..], base + (slot * size) as u64, texts)?;
+                        element.check(&bytes[at + slot * size..], base + (slot * size) as u64, parts)?;
                     }
                 }
                 _ if name == ".link" && field.name == "value" && slots.is_empty() => {}
-                form => form.check(&bytes[at..], base, texts)?,
+                form => form.check(&bytes[at..], base, parts)?,
             }
         }
         Ok(())

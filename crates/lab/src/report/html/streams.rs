@@ -18,8 +18,7 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
         Table::new("Rates over the time of the stream, latency from the moment it asked", 3, &HEADS);
     for labelled in runs {
         for tenant in &labelled.run.tenants {
-            let ops = [("read", &tenant.read), ("write", &tenant.write)];
-            for (name, op) in ops.into_iter().filter(|(_, op)| op.count > 0) {
+            for (name, op) in tenant.ops().into_iter().filter(|(_, op)| op.count > 0) {
                 let mut cells = vec![labelled.marked(), escape(&tenant.name), name.to_string()];
                 cells.extend([tenant.from_s, tenant.to_s].map(|s| number::time_s(s).to_string()));
                 cells.push(number::count(op.per_s.round() as u64));

@@ -188,6 +188,8 @@ fn streams_and_what_limits_a_run_are_in_the_page() {
         to_s: 61.5,
         read: OpResult::default(),
         write: write.clone(),
+        trim: OpResult::default(),
+        flush: OpResult::default(),
         arrivals: None,
     };
     run.tenants = vec![stream("log <1>", &run.write), stream("data", &run.write)];

@@ -16,11 +16,10 @@ pub(super) fn line(tenant: &TenantResult) -> String {
             number::time_ns(tail)
         ))
     };
-    let ops = [("read", &tenant.read), ("write", &tenant.write)];
     if tenant.from_s == tenant.to_s {
         return format!("{}: none of its requests was served", tenant.name);
     }
-    let ops: Vec<String> = ops.into_iter().filter(|(_, op)| op.count > 0).map(of).collect();
+    let ops: Vec<String> = tenant.ops().into_iter().filter(|(_, op)| op.count > 0).map(of).collect();
     let times = keep(&format!("{} to {}", number::time_s(tenant.from_s), number::time_s(tenant.to_s)));
     format!("{}: {} ({times})", tenant.name, ops.join("; "))
 }
