@@ -22,6 +22,9 @@ pub enum Failure {
     /// A workload is wrong: 2.
     #[error("{0}")]
     Workload(#[from] WorkloadError),
+    /// Several of these are: 2.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Inputs(Vec<Failure>),
     /// Some points of many have no result: 3. Which and why has been printed already.
     #[error("{0}")]
     Points(String),
@@ -50,7 +53,7 @@ impl Failure {
     pub fn status(&self) -> u8 {
         match self {
             Failure::Check(_) => 1,
-            Failure::Input(_) | Failure::Design(_) | Failure::Workload(_) => 2,
+            Failure::Input(_) | Failure::Design(_) | Failure::Workload(_) | Failure::Inputs(_) => 2,
             Failure::Points(_) => 3,
             Failure::Machine(_) => 4,
             Failure::Program(status) => *status,
@@ -62,6 +65,26 @@ impl Failure {
     /// An operation that this machine refused.
     pub fn machine(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
         Failure::Machine(format!("{what}: {error}"))
+    }
+}
+
+/// What is wrong of a command, so that all of it is said at once.
+#[derive(Debug, Default)]
+pub struct Wrong(Vec<Failure>);
+
+impl Wrong {
+    /// What was read; `None` if that is wrong.
+    pub fn take<T>(&mut self, read: Result<T, impl Into<Failure>>) -> Option<T> {
+        read.map_err(|why| self.0.push(why.into())).ok()
+    }
+}
+
+impl From<Wrong> for Failure {
+    fn from(mut wrong: Wrong) -> Failure {
+        match wrong.0.len() {
+            1 => wrong.0.remove(0),
+            _ => Failure::Inputs(wrong.0),
+        }
     }
 }
 

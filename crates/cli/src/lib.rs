@@ -59,13 +59,18 @@ fn start(arguments: Vec<OsString>, words: &[String]) -> u8 {
     match verbs::dispatch(&output, cli.verb) {
         Ok(()) => 0,
         Err(failure) => {
-            match &failure {
-                Failure::Program(_) => {}
-                Failure::Design(errors) => say(errors.render(output.colors_errors())),
-                other => output.error(other),
-            }
+            tell(&output, &failure);
             failure.status()
         }
+    }
+}
+
+fn tell(output: &Output, failure: &Failure) {
+    match failure {
+        Failure::Program(_) => {}
+        Failure::Design(errors) => say(errors.render(output.colors_errors())),
+        Failure::Inputs(all) => all.iter().for_each(|one| tell(output, one)),
+        other => output.error(other),
     }
 }
 

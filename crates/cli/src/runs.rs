@@ -1,13 +1,13 @@
 //! Runs, as the command line shows them: bars, notes, where results are kept, how to continue after an interruption.
 
 use crate::args::Simulation;
-use crate::failure::Failure;
+use crate::failure::{Failure, Wrong};
 use crate::output::{Output, quoted};
 use crate::progress::{Bar, Progress};
 use nvlab_lab::engine::{Done, Engine, EngineError, Event, TaskError};
 use nvlab_lab::plan::{Named, Settings, Source, Task};
 use nvlab_lab::prepared::Shelf;
-use nvlab_lab::report::metric;
+use nvlab_lab::report::{Assertion, metric};
 use nvlab_workload::WorkloadError;
 use std::collections::HashMap;
 use std::path::Path;
@@ -95,9 +95,23 @@ pub fn tasks(
     Ok(designs.iter().map(&mut of).collect())
 }
 
-/// Refuses names that are no metrics.
-pub fn check_metrics(names: &[String]) -> Result<(), Failure> {
-    names.iter().try_for_each(|name| metric::find(name).map(drop).map_err(Failure::Input))
+/// The conditions in these texts and the designs; `None` if one of them, or a name of a metric, is `wrong`.
+pub fn checked(
+    metrics: &[String],
+    conditions: &[String],
+    designs: &[String],
+    sets: &[String],
+    wrong: &mut Wrong,
+) -> Option<(Vec<Assertion>, Vec<Named>)> {
+    fn all<T>(found: Vec<Option<T>>) -> Option<Vec<T>> {
+        found.into_iter().collect()
+    }
+    let input = Failure::Input;
+    let metrics = metrics.iter().map(|name| wrong.take(metric::find(name).map_err(input))).collect();
+    let conditions = conditions.iter().map(|text| wrong.take(Assertion::parse(text).map_err(input)));
+    let conditions = conditions.collect();
+    let designs = designs.iter().map(|text| wrong.take(Named::load(text, sets))).collect();
+    all(metrics).and(all(conditions)).zip(all(designs))
 }
 
 /// Warns of values of a design that are hardly meant.

@@ -7,6 +7,7 @@ mod map;
 mod precondition;
 mod price;
 mod regained;
+mod tenants;
 
 pub use doubts::Precision;
 pub(crate) use doubts::{EXACT, is_life, plus_minus};
@@ -15,6 +16,7 @@ pub use map::MapResult;
 pub use precondition::{PassResult, Precondition};
 pub use price::{Price, PricePart};
 pub(crate) use regained::{ENOUGH, caveat, regained};
+pub use tenants::TenantResult;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,37 +186,6 @@ pub struct ArrivalsResult {
     pub served_per_s: f64,
     /// By how many requests per second the host's queue grew; 0 if it did not.
     pub growth_per_s: f64,
-}
-
-/// One of several streams of requests. Rates are over its own time, from its beginning to its last completion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TenantResult {
-    /// Its name: a section of a job file, or the text of a workload.
-    pub name: String,
-    /// When it began, s since the run began.
-    pub from_s: f64,
-    /// When its last request was done, s.
-    pub to_s: f64,
-    /// Its reads.
-    pub read: OpResult,
-    /// Its writes.
-    pub write: OpResult,
-    /// Its trims.
-    #[serde(default)]
-    pub trim: OpResult,
-    /// Its flushes.
-    #[serde(default)]
-    pub flush: OpResult,
-    /// Whether it was served as fast as it wanted; `None` for a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrivals: Option<ArrivalsResult>,
-}
-
-impl TenantResult {
-    /// Its kinds of requests with their names.
-    pub fn ops(&self) -> [(&'static str, &OpResult); 4] {
-        [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("flush", &self.flush)]
-    }
 }
 
 /// A recorded program on this device (`think=keep`).

@@ -1,9 +1,14 @@
 //! "did you mean ...?": the nearest known word.
 
-/// The known word nearest to `word`, case ignored, if it is close enough to be a likely typo: at most a third of its
-/// letters inserted, deleted, replaced or swapped with a neighbour.
+/// The known word nearest to `word`, case ignored: the only one that begins with it, or one that is close enough to be a likely
+/// typo, at most a third of its letters inserted, deleted, replaced or swapped with a neighbour.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let (word, limit) = (word.to_lowercase(), (word.chars().count() / 3).max(1));
+    let known: Vec<&str> = known.into_iter().collect();
+    let mut longer = known.iter().filter(|candidate| candidate.to_lowercase().starts_with(&word));
+    if let (true, Some(only), None) = (word.len() >= PREFIX_MIN, longer.next(), longer.next()) {
+        return Some(only);
+    }
     let distance = |candidate: &str| strsim::osa_distance(&word, &candidate.to_lowercase());
     known
         .into_iter()
@@ -12,6 +17,9 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
 }
+
+/// Letters of the beginning of a word, at least, that stands for the word.
+const PREFIX_MIN: usize = 3;
 
 /// `; did you mean 'x'?`, or nothing.
 pub(crate) fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
@@ -41,6 +49,7 @@ mod tests {
         assert_eq!(nearest("rwmixraed", known), Some("rwmixread"));
         assert_eq!(nearest("sise", known), Some("size"));
         assert_eq!(nearest("latency", known), None);
+        assert_eq!(nearest("retention", ["rotation", "retention_years"]), Some("retention_years"));
         assert_eq!(hint("sise", known), "; did you mean 'size'?");
     }
     #[test]

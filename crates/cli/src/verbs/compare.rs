@@ -4,23 +4,22 @@
 
 use super::report::write_html;
 use crate::args::Compare;
-use crate::failure::Failure;
+use crate::failure::{Failure, Wrong};
 use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::Done;
-use nvlab_lab::plan::{Named, Task};
-use nvlab_lab::report::{Assertion, NameStyle, compare_parquet, compare_text};
+use nvlab_lab::plan::Task;
+use nvlab_lab::report::{NameStyle, compare_parquet, compare_text};
 use nvlab_lab::result::RunResult;
 
 pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
-    runs::check_metrics(&args.metrics)?;
-    let conditions = args.fail_if.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
-    let conditions = conditions.map_err(Failure::Input)?;
-    let designs = args.designs.iter().map(|text| Named::load(text, &args.simulation.set));
-    let designs = designs.collect::<Result<Vec<_>, _>>()?;
+    let mut wrong = Wrong::default();
+    let checked =
+        runs::checked(&args.metrics, &args.fail_if, &args.designs, &args.simulation.set, &mut wrong);
     let shown = args.designs.iter().map(|text| crate::output::quoted(text)).collect::<Vec<_>>().join(" ");
     let engine = runs::engine(output);
-    let source = runs::workload(output, &engine, &args.simulation, "compare", &shown)?;
+    let source = wrong.take(runs::workload(output, &engine, &args.simulation, "compare", &shown));
+    let (Some((conditions, designs)), Some(source)) = (checked, source) else { return Err(wrong.into()) };
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let fit: Vec<&Task> = tasks.iter().flatten().flatten().collect();
     let mut ran = runs::run_all(output, &engine, &fit, args.simulation.force)?.into_iter();

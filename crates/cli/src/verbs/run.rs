@@ -3,11 +3,11 @@
 use super::report::write_html;
 use super::serve::http_address;
 use crate::args::Run;
-use crate::failure::Failure;
+use crate::failure::{Failure, Wrong};
 use crate::output::Output;
 use crate::runs;
 use nvlab_lab::engine::{Done, TaskError};
-use nvlab_lab::plan::{Named, Task};
+use nvlab_lab::plan::Task;
 use nvlab_lab::report::{
     Assertion, AssertionDocument, Format, NameStyle, RunDocument, RunsDocument, compare_text, run_text,
     timeline,
@@ -22,13 +22,13 @@ use std::time::Duration;
 
 pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     // Errors that can be found without running anything are reported first.
-    runs::check_metrics(&args.metrics)?;
-    let asserts = args.asserts.iter().map(|text| Assertion::parse(text)).collect::<Result<Vec<_>, _>>();
-    let asserts = asserts.map_err(Failure::Input)?;
-    let named = Named::load(&args.design, &args.simulation.set)?;
+    let (designs, set) = (std::slice::from_ref(&args.design), &args.simulation.set);
+    let mut wrong = Wrong::default();
+    let checked = runs::checked(&args.metrics, &args.asserts, designs, set, &mut wrong);
     let engine = runs::engine(output);
-    let source = runs::workload(output, &engine, &args.simulation, "run", &args.design)?;
-    let tasks = runs::tasks(output, &[named], &source, &args.simulation, args.repeat)?;
+    let source = wrong.take(runs::workload(output, &engine, &args.simulation, "run", &args.design));
+    let (Some((asserts, designs)), Some(source)) = (checked, source) else { return Err(wrong.into()) };
+    let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let tasks = tasks.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
     if let (Some(address), [task]) = (&args.http, tasks.as_slice()) {
         return watch(output, args, (address, task), &asserts);

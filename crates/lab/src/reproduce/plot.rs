@@ -2,11 +2,20 @@
 
 use super::experiment::{Plot, Scale};
 use super::judge::Measured;
+use super::row::{Check, Class, Measure, Row};
 use crate::report::page::{Axis, COLORS, Curves, Series};
-use crate::sweep::space::number_of;
+use crate::sweep::space::{Space, number_of};
 
-/// The points of a line: value of the x axis as text, and what was measured there.
+/// The points of a line: value of the x axis as text, and the value there.
 type Points = Vec<(String, f64)>;
+
+/// A line that was measured.
+struct Line {
+    name: String,
+    points: Points,
+    /// What the sources state of it.
+    stated: Points,
+}
 
 /// Returns the figure; `None` if nothing of it was measured.
 pub(super) fn figure(title: &str, plot: &Plot, measured: &Measured<'_>) -> Option<String> {
@@ -15,14 +24,18 @@ pub(super) fn figure(title: &str, plot: &Plot, measured: &Measured<'_>) -> Optio
     let numbers = |points: &Points| -> Vec<(f64, f64)> {
         points.iter().filter_map(|(text, value)| Some((x.value(text)?, *value))).collect()
     };
-    if !lines.iter().any(|(_, points)| !points.is_empty()) {
+    if !lines.iter().any(|line| !line.points.is_empty()) {
         return None;
     }
     let mut series: Vec<Series> =
-        lines.iter().map(|(name, points)| Series::new(name, numbers(points))).collect();
+        lines.iter().map(|line| Series::new(&line.name, numbers(&line.points))).collect();
+    for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.stated.is_empty()) {
+        let name = format!("{}, stated", line.name);
+        series.push(Series::new(&name, numbers(&line.stated)).color(index).scattered());
+    }
     for (index, curve) in plot.curves.iter().enumerate() {
         // A curve named after a measured line has its colour.
-        let same = lines.iter().position(|(name, _)| curve.name.starts_with(name));
+        let same = lines.iter().position(|line| curve.name.starts_with(&line.name));
         let color = same.unwrap_or((COLORS - 1 + COLORS * 4 - index) % COLORS);
         series.push(Series::new(&curve.name, numbers(&curve.points)).color(color).dash(1).unmarked());
     }
@@ -31,7 +44,7 @@ pub(super) fn figure(title: &str, plot: &Plot, measured: &Measured<'_>) -> Optio
 }
 
 /// What was measured: a line for each value of the series axis and each measure.
-fn lines(plot: &Plot, measured: &Measured<'_>) -> Vec<(String, Points)> {
+fn lines(plot: &Plot, measured: &Measured<'_>) -> Vec<Line> {
     let experiment = measured.experiment;
     let series = plot.series.as_ref().and_then(|name| experiment.space.axis(name));
     let values: Vec<Option<&String>> =
@@ -43,12 +56,28 @@ fn lines(plot: &Plot, measured: &Measured<'_>) -> Vec<(String, Points)> {
         for (name, measure) in &plot.measures {
             let names = [value.map_or("", String::as_str), name.as_str()];
             let name = names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
-            let points = experiment.space.line(&at).into_iter();
+            let name = if name.is_empty() { "measured".to_string() } else { name };
+            let places = experiment.space.line(&at);
+            let stated = places.iter().filter_map(|(x, index)| {
+                Some((x.clone(), stated(&experiment.rows, &experiment.space, *index, measure)?))
+            });
+            let stated = stated.collect();
+            let points = places.into_iter();
             let points = points.filter_map(|(x, index)| Some((x, measured.value(index, measure)?))).collect();
-            lines.push((if name.is_empty() { "measured".to_string() } else { name }, points));
+            lines.push(Line { name, points, stated });
         }
     }
     lines
+}
+
+/// What a source states of a measure at a point, whether a number of the design was set from it or not.
+fn stated(rows: &[Row], space: &Space, index: usize, measure: &Measure) -> Option<f64> {
+    let row = rows.iter().find(|row| {
+        let is_of_source = matches!(row.class, Class::Claim | Class::Held | Class::Calibrated);
+        let is_same = row.measure.metric == measure.metric && row.measure.over == measure.over;
+        is_of_source && row.check == Check::Value && is_same && space.index(&row.at) == Some(index)
+    })?;
+    row.expected.map(|expected| expected / row.measure.times * measure.times)
 }
 
 /// The x axis: its values are texts, which may stand for numbers.
@@ -58,10 +87,10 @@ struct X {
 }
 
 impl X {
-    fn new(plot: &Plot, measured: &Measured<'_>, lines: &[(String, Points)]) -> Option<X> {
+    fn new(plot: &Plot, measured: &Measured<'_>, lines: &[Line]) -> Option<X> {
         let texts = measured.experiment.space.axis(&plot.x)?.values.clone();
         let curves = plot.curves.iter().map(|curve| &curve.points);
-        let points = lines.iter().map(|(_, points)| points).chain(curves).flatten();
+        let points = lines.iter().map(|line| &line.points).chain(curves).flatten();
         let numbers: Vec<f64> = points.filter_map(|(text, _)| number_of(text)).collect();
         let differ = numbers.iter().any(|number| *number != numbers[0]);
         Some(X { scale: if differ { plot.x_scale } else { Scale::Steps }, texts })

@@ -222,7 +222,11 @@ fn verdicts_and_pages_follow_what_was_measured() {
     assert!(
         page.contains("greedy, theory")
             && page.contains("verdict pass")
-            && page.matches("class=\"dot").count() == 4 + 2
+            && page.matches("class=\"dot").count() == 4 + 2 + 2
+    );
+    // The last row's figure, in the legend and at its point.
+    assert!(
+        page.contains("greedy, stated: 2.00 at 50/50") && page.matches("class=\"dot stated").count() == 2
     );
     assert!(!page.contains("<script") && !page.contains("style="), "nothing that the policy would stop");
     let without = Measured { experiment: &experiment, results: measured(runs, Some(0)) };

@@ -29,6 +29,7 @@ pub struct Series {
     shape: Option<usize>,
     dash: usize,
     marked: bool,
+    joined: bool,
     steps: Steps,
 }
 
@@ -47,7 +48,16 @@ impl Series {
     /// A solid line with markers at its points. A point that is not a number interrupts it.
     pub fn new(name: &str, points: Vec<(f64, f64)>) -> Series {
         let name = name.to_string();
-        Series { name, points, color: None, shape: None, dash: 0, marked: true, steps: Steps::None }
+        Series {
+            name,
+            points,
+            color: None,
+            shape: None,
+            dash: 0,
+            marked: true,
+            joined: true,
+            steps: Steps::None,
+        }
     }
 
     /// Colour and marker of this number instead of those of its position.
@@ -74,6 +84,12 @@ impl Series {
         self
     }
 
+    /// Large markers that no line joins: for single points that others measured.
+    pub(crate) fn scattered(mut self) -> Series {
+        self.joined = false;
+        self
+    }
+
     /// A value holds from the point before it up to its own, as of requests that took at least as long.
     pub fn steps(mut self) -> Series {
         self.steps = Steps::Before;
@@ -88,6 +104,10 @@ impl Series {
 }
 
 impl Series {
+    fn mark_class(&self) -> &'static str {
+        if self.joined { "dot" } else { "dot stated" }
+    }
+
     /// True if it has the same points as another one, several of them.
     fn covers(&self, other: &Series) -> bool {
         let is_same =
@@ -152,9 +172,12 @@ impl Curves {
                 Some(index) => format!("<g class=\"g{index}\">{svg}</g>\n"),
                 None => svg,
             };
-            let line = format!("<path class=\"line c{} d{dash}\" d=\"M0 6h26\"/>", number % COLORS);
+            let line = match series.joined {
+                true => format!("<path class=\"line c{} d{dash}\" d=\"M0 6h26\"/>", number % COLORS),
+                false => String::new(),
+            };
             let mark = match series.marked {
-                true => marker((series.shape.unwrap_or(number), number), "dot", 13.0, 6.0, ""),
+                true => marker((series.shape.unwrap_or(number), number), series.mark_class(), 13.0, 6.0, ""),
                 false => String::new(),
             };
             let name = match twin {
@@ -183,7 +206,10 @@ impl Curves {
             drawn = at;
         }
         let class = format!("c{} d{dash}", number % COLORS);
-        let mut svg = format!("<path class=\"line {class}\" d=\"{path}\"/>\n");
+        let mut svg = match series.joined {
+            true => format!("<path class=\"line {class}\" d=\"{path}\"/>\n"),
+            false => String::new(),
+        };
         let count = series.points.len();
         let every = if count > MARKED_MAX { count / 8 } else { 1 };
         for (index, point) in series.points.iter().enumerate() {
@@ -195,7 +221,7 @@ impl Curves {
             let name = if series.name.is_empty() { String::new() } else { format!("{}: ", series.name) };
             let title = format!("{name}{} at {}", self.y.shown(point.1), self.x.shown(point.0));
             let shape = series.shape.unwrap_or(number);
-            svg += &marker((shape, number), if seen { "dot" } else { "hit" }, x, y, &title);
+            svg += &marker((shape, number), if seen { series.mark_class() } else { "hit" }, x, y, &title);
         }
         svg + "\n"
     }
