@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 AnyDesign: TypeAlias = "Design | str | os.PathLike[str]"
 #: What a workload is given as: itself, the text after `-w`, the path of a trace or job, a trace, or a data frame.
 AnyWorkload: TypeAlias = "Workload | str | os.PathLike[str] | Trace | ArrowStream"
-#: `fresh`, `full`, `scattered` or `steady`, with options after commas.
+#: `fresh`, `full`, `scattered`, `log-full` or `steady`, with options after commas.
 State: TypeAlias = str
 
 

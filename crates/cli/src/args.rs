@@ -234,8 +234,8 @@ pub struct Simulation {
     /// [default: the end of the workload, or 1 x capacity, or 1e6 io if it hardly writes]
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
-    /// Bring the device to a known state first: fresh | full | scattered | steady, with ,fill=30% ,span=30% ,idle=10s
-    /// ,twin=no ,seed=N after it (nvlab explain steady-state)
+    /// Bring the device to a known state first: fresh | full | scattered | log-full | steady, with ,fill=30% ,span=30%
+    /// ,idle=10s ,twin=no ,seed=N after it (nvlab explain steady-state)
     #[arg(long, default_value = "steady", value_name = "STATE")]
     pub precondition: Preparation,
     /// Run again even if the same run is among the results

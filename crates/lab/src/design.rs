@@ -68,6 +68,7 @@ pub use route::Route;
 pub use stacks::Software;
 pub use text::{Difference, diff, template};
 
+use nvlab_controller::block_map::Log;
 use nvlab_medium::flash::PlaneReads;
 use nvlab_units::{Geometry, Rate, Span};
 use std::collections::BTreeMap;
@@ -195,6 +196,11 @@ impl Design {
     /// True if a medium holds data, map, buffer or metadata.
     pub fn uses(&self, medium: &str) -> bool {
         self.ftl.uses(medium) || self.route.as_ref().is_some_and(|route| route.pram == medium)
+    }
+
+    /// Whether its controller is a block map with log blocks.
+    pub fn has_log_blocks(&self) -> bool {
+        matches!(&self.ftl, Ftl::Blocks(blocks) if !matches!(blocks.config.log, Log::None))
     }
 
     /// Bytes of flash that are paid for, without spare area.

@@ -4,14 +4,20 @@
 //! 1. The same key is the same run: a run whose result is kept is not simulated again unless forced.
 //! 2. A result is kept as soon as its run is done, so that an interruption loses only what was running.
 //! 3. If a forced run's result differs from the one kept, the old one is renamed; nothing is lost.
-//! 4. It prints nothing: it reports [`Event`]s.
+//! 4. Runs whose devices do not fit into memory together are done one after the other.
+//! 5. It prints nothing: it reports [`Event`]s.
+
+mod room;
 
 use crate::columns_out::{read_run, run_dirs, write_run_dir};
+use crate::design::Payload;
 use crate::plan::{Source, Task};
 use crate::prepared::Shelf;
 use crate::result::RunResult;
 use crate::run::RunError;
+use crate::run::device::memory;
 use nvlab_workload::WorkloadError;
+use room::Room;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -186,10 +192,11 @@ impl Engine {
         let pool = pool.map_err(|error| EngineError::Threads(error.to_string()))?;
         // In the order of the tasks, so that what is finished after an interruption is what was asked for first.
         let slots: Vec<OnceLock<Result<Made, TaskError>>> = tasks.iter().map(|_| OnceLock::new()).collect();
+        let room = &Room::new(memory::available());
         pool.in_place_scope_fifo(|scope| {
             for (number, (task, slot)) in tasks.iter().zip(&slots).enumerate() {
                 scope.spawn_fifo(move |_| {
-                    let ran = self.one(task, force, &|event| observer(number, event));
+                    let ran = self.one(task, force, room, &|event| observer(number, event));
                     let _ = slot.set(ran.map(Made::from));
                 });
             }
@@ -202,7 +209,13 @@ impl Engine {
         Ok(outcomes)
     }
 
-    fn one(&self, task: &Task, force: bool, tell: &dyn Fn(Event<'_>)) -> Result<Done, TaskError> {
+    fn one(
+        &self,
+        task: &Task,
+        force: bool,
+        room: &Room,
+        tell: &dyn Fn(Event<'_>),
+    ) -> Result<Done, TaskError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(TaskError::Stopped);
         }
@@ -211,11 +224,13 @@ impl Engine {
             done.dir.iter().for_each(|dir| tell(Event::Found(dir)));
             return Ok(done.clone());
         }
+        let taken = room.take(memory::needed(&task.design, Payload::Nothing));
         tell(Event::Began);
         let ran = task.run_with(self.shelf.as_ref(), &mut |phase, share| {
             tell(Event::At(phase, share));
             !self.stop.load(Ordering::Relaxed)
         });
+        drop(taken);
         tell(Event::Ended);
         self.release_all_but(task.source());
         let result = ran.map_err(|error| match error.is_stopped() {

@@ -89,6 +89,14 @@ impl Task {
         let Opened { work, about, mut notes } =
             source.open(capacity, design.ftl.kind().serves(), settings.seed)?;
         let settings = Settings { state: held(source, settings.state, capacity)?, ..settings };
+        if settings.state.state == State::LogFull && !design.has_log_blocks() {
+            return Err(WorkloadError::DoesNotFit {
+                what: format!("workload '{}'", source.text()),
+                reason: format!(
+                    "{design_name} has no log blocks to fill (--precondition log-full is for ftl.kind = bast and fast)"
+                ),
+            });
+        }
         let filled = settings.state.fill_bytes(capacity);
         if settings.state.span_bytes(capacity) < capacity {
             // What does not fit in the part that is written is refused here, too.
@@ -267,7 +275,7 @@ pub(crate) fn own_of(
     source: &Source,
     preparation: &Preparation,
 ) -> Result<Option<Work>, WorkloadError> {
-    if preparation.state != State::Steady {
+    if !preparation.is_of_workload() {
         return Ok(None);
     }
     // A workload that says what is in use goes there by itself.

@@ -39,6 +39,11 @@ impl Bast {
         }
     }
 
+    /// Whether every die has assigned as many log blocks as it may.
+    pub fn is_full(&self) -> bool {
+        self.rounds.iter().zip(&self.quotas).all(|(round, &quota)| round.len() == quota as usize)
+    }
+
     /// The log block of a logical block.
     pub fn of(&self, lbn: u32) -> Option<u32> {
         self.log_of.get(lbn as usize).copied().filter(|&block| block != NOTHING)

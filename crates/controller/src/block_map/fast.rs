@@ -71,6 +71,11 @@ impl Fast {
         }
     }
 
+    /// Whether every die uses as many random log blocks as it may.
+    pub fn is_full(&self) -> bool {
+        self.rounds.iter().all(|round| round.used == round.quota)
+    }
+
     /// Updates the host's sequential run with a page it writes.
     #[inline]
     pub fn follow(&mut self, lpa: u32) {

@@ -173,6 +173,15 @@ impl<S: Store> BlockMap<S> {
     pub fn unmerged_pages(&self) -> u64 {
         self.logged_pages().saturating_sub(self.logged_before)
     }
+    /// Whether all log blocks are in use: from then on the next one must be merged first. `None` without a log. FAST's sequential log
+    /// block is not one of them.
+    pub fn is_log_full(&self) -> Option<bool> {
+        match self.config.log {
+            Log::None => None,
+            Log::PerBlock { .. } => Some(self.bast.is_full()),
+            Log::Shared { .. } => Some(self.fast.is_full()),
+        }
+    }
     /// The data array.
     pub fn data(&self) -> &Nand<S> {
         &self.areas[DATA].nand

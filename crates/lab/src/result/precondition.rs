@@ -121,10 +121,10 @@ impl Precondition {
         let (kind, how) = self.kind.split_once(',').unwrap_or((&self.kind, ""));
         let mut text = match kind {
             "fresh" => "new, every block erased".to_string(),
-            "full" | "scattered" | "steady" if self.host_bytes == 0 => {
+            "full" | "scattered" | "log-full" | "steady" if self.host_bytes == 0 => {
                 "as new: its state does not depend on what was written before".to_string()
             }
-            "full" | "scattered" | "steady" => self.written(kind, capacity_bytes.max(1) as f64),
+            "full" | "scattered" | "log-full" | "steady" => self.written(kind, capacity_bytes.max(1) as f64),
             other => other.to_string(),
         };
         if self.has_file_system {
@@ -151,7 +151,7 @@ impl Precondition {
             share if share < 0.9995 => format!("{} filled once {order}, the rest free", percent(share)),
             _ => format!("filled once {order}"),
         };
-        if kind != "steady" {
+        if kind != "steady" && kind != "log-full" {
             return text;
         }
         let Some(writes) = &self.writes else { return text + "; the workload writes nothing" };
@@ -171,6 +171,8 @@ impl Precondition {
             text += &format!(", the last {last} at its own pace");
         }
         text += &match self.converged {
+            true if kind == "log-full" => ", until its log was full".to_string(),
+            false if kind == "log-full" => ", which did not fill its log".to_string(),
             true => format!(", steady at WA {last:.2}"),
             false => format!(", not steady: WA still went from {before:.2} to {last:.2}"),
         };
@@ -232,6 +234,9 @@ mod tests {
     fn a_line_says_whose_writes_how_many_and_what_is_held() {
         let own = "filled once in order, then 2.1 capacities of the workload's own writes";
         let line = |state: Precondition| state.line(100 * GIB);
+        let log = |converged| Precondition { kind: "log-full".into(), converged, ..steady() };
+        assert_eq!(line(log(true)), format!("{own}, until its log was full"));
+        assert_eq!(line(log(false)), format!("{own}, which did not fill its log"));
         assert_eq!(line(steady()), format!("{own}, steady at WA 1.02"));
         let repeated = Precondition { passes: 31, has_file_system: true, ..steady() };
         assert_eq!(

@@ -1,7 +1,8 @@
 //! Bringing a device to a known state before anything is measured.
 //!
 //! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
-//! address are far apart on the medium and locality of addresses is not locality of blocks. `steady`: as `full`, then
+//! address are far apart on the medium and locality of addresses is not locality of blocks. `log-full`: as `full`, then the
+//! workload's own writes until all log blocks of a block map are in use. `steady`: as `full`, then
 //! the workload's own writes, as fast as the device takes them, until write amplification is constant (`settle`), or to the same
 //! state by way of a coarse twin (`coarse`); where it depends on the pace, then at that of the run (`at_own_pace`). A workload
 //! with an end is repeated; what it never writes stays as it was filled, and a workload that writes nothing leaves the device
@@ -10,7 +11,7 @@
 
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
-use super::settle::{Settles, Settling, Steps, settle, settle_at_own_pace, unmeasured};
+use super::settle::{Settles, Settling, Steps, fill_log, settle, settle_at_own_pace, unmeasured};
 use super::writes::{DEPTH, Unmeasured, sequential_fill};
 use super::{OnProgress, coarse};
 use crate::result::{PassResult, Precondition};
@@ -303,8 +304,9 @@ fn begun(
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
     let report = Precondition { host_bytes: filled, fill_bytes: filled, ..report };
-    match is_steady {
-        true => {
+    match preparation.state {
+        State::LogFull => log_filled(device, workload, Settling::new(done, report), steps),
+        State::Steady => {
             let pass = workload.as_ref().and_then(|workload| workload.pass_writes(device.unit_bytes()));
             let pass = pass.map(|PassWrites { bytes, distinct_bytes, trimmed_bytes }| PassResult {
                 bytes,
@@ -314,7 +316,7 @@ fn begun(
             let report = Precondition { pass, ..report };
             settled(device, workload, Settling::new(done, report), steps)
         }
-        false => Ok(Settling::done(done, report)),
+        State::Fresh | State::Full | State::Scattered => Ok(Settling::done(done, report)),
     }
 }
 
@@ -332,6 +334,7 @@ fn resumed(
     if let Some(workload) = &mut workload {
         skip(&mut **workload, kept.drawn);
     }
+    // Only page maps are kept, which have no log blocks.
     settled(device, workload, kept, steps)
 }
 
@@ -345,6 +348,19 @@ fn skip(workload: &mut dyn BlockWorkload, count: u64) {
             more => drawn += more as u64,
         }
     }
+}
+
+/// Has a workload write to a filled device until its log blocks are in use.
+fn log_filled(
+    device: &mut dyn DeviceUnderTest,
+    workload: Option<&mut dyn BlockWorkload>,
+    mut settling: Settling,
+    steps: &mut Steps<'_>,
+) -> Result<Settling, DriveError> {
+    if let Some(workload) = workload {
+        fill_log(device, workload, &mut settling, steps)?;
+    }
+    Ok(settling)
 }
 
 /// Has a workload write to a filled device until it is steady.

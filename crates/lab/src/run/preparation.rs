@@ -14,6 +14,8 @@ pub enum State {
     Full,
     /// Every logical unit written once, in random order.
     Scattered,
+    /// Full, then written by the workload until all log blocks of a block map are in use.
+    LogFull,
     /// Full, then written until write amplification has converged.
     #[default]
     Steady,
@@ -26,12 +28,13 @@ impl State {
             State::Fresh => "fresh",
             State::Full => "full",
             State::Scattered => "scattered",
+            State::LogFull => "log-full",
             State::Steady => "steady",
         }
     }
     /// The state with this name.
     pub fn parse(name: &str) -> Option<State> {
-        [State::Fresh, State::Full, State::Scattered, State::Steady]
+        [State::Fresh, State::Full, State::Scattered, State::LogFull, State::Steady]
             .into_iter()
             .find(|state| state.name() == name)
     }
@@ -85,6 +88,11 @@ impl Preparation {
     /// Bytes that are written once, from the beginning.
     pub(crate) fn fill_bytes(&self, capacity_bytes: u64) -> u64 {
         share_of(capacity_bytes, self.fill)
+    }
+
+    /// Whether the workload's own writes bring the device to it.
+    pub(crate) fn is_of_workload(&self) -> bool {
+        matches!(self.state, State::LogFull | State::Steady)
     }
 
     /// True if a workload reaches beyond what is filled, by more than the two are rounded.
@@ -159,8 +167,8 @@ impl FromStr for Preparation {
                 None if number == 0 => {
                     found.state = State::parse(word).ok_or_else(|| {
                         format!(
-                            "`{word}` is no state: write fresh, full, scattered or steady, then fill=, span=, idle=, twin= or \
-                             seed= after commas"
+                            "`{word}` is no state: write fresh, full, scattered, log-full or steady, then fill=, span=, idle=, \
+                             twin= or seed= after commas"
                         )
                     })?;
                 }
@@ -198,7 +206,8 @@ impl Preparation {
         let is_written = self.fill < 1.0 || self.span.is_some() || self.seed != SEED;
         if self.state == State::Fresh && is_written {
             return Err(
-                "a fresh device is not written: fill, span and seed need full, scattered or steady".into()
+                "a fresh device is not written: fill, span and seed need full, scattered, log-full or steady"
+                    .into(),
             );
         }
         if self.span.is_some() && self.state != State::Steady {
@@ -224,6 +233,7 @@ mod tests {
             "fresh",
             "full",
             "scattered",
+            "log-full",
             "steady",
             "steady,fill=30%,span=12.5%,idle=10s,seed=7",
             "steady,twin=no",

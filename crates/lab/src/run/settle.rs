@@ -313,6 +313,31 @@ pub(super) fn settle(
     Ok(())
 }
 
+/// Capacities that are written before a log counts as one that this workload does not fill.
+const TO_FILL_LOG_MAX: u64 = 4;
+/// Pieces of a capacity after which it is looked at.
+const LOOKS_AT_LOG: u64 = 1 << 10;
+
+/// Writes until all log blocks are in use.
+pub(super) fn fill_log(
+    device: &mut dyn DeviceUnderTest,
+    workload: &mut dyn BlockWorkload,
+    settling: &mut Settling,
+    steps: &mut Steps<'_>,
+) -> Result<(), DriveError> {
+    let (capacity, unit) = (device.capacity_bytes(), device.unit_bytes() as u64);
+    let bytes = (capacity / LOOKS_AT_LOG).max(unit);
+    let limit = Limit { written_bytes: bytes, bytes: bytes.saturating_mul(READS_MAX), ..Limit::NONE };
+    let most = settling.report.host_bytes + TO_FILL_LOG_MAX * capacity;
+    while device.is_log_full() == Some(false) && settling.report.host_bytes < most {
+        if window(device, workload, settling, (bytes, &limit, Pace::Fast), steps)?.is_none() {
+            break;
+        }
+    }
+    settling.report.converged = device.is_log_full() == Some(true);
+    Ok(())
+}
+
 /// Units that a new device has moved since it was built, to clean or to fold.
 fn moved(device: &dyn DeviceUnderTest) -> u64 {
     let causes = device.counters().causes;

@@ -59,6 +59,9 @@ impl<S: Store> Observed for BlockMap<S> {
     fn blocks(&self) -> u32 {
         self.data().geometry().blocks()
     }
+    fn is_log_full(&self) -> Option<bool> {
+        BlockMap::is_log_full(self)
+    }
     fn maps(&self) -> Maps {
         let (data, log) = self.regions();
         let data = RegionMap::of_flash("data", &ArrayInsides::of_nand(self.data()), data);

@@ -35,6 +35,9 @@ impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         self.controller.buffered(at)
     }
+    fn is_log_full(&self) -> Option<bool> {
+        self.controller.is_log_full()
+    }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.controller.rest(at)
     }
@@ -75,6 +78,9 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
     }
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         self.behind_mut().buffered(at)
+    }
+    fn is_log_full(&self) -> Option<bool> {
+        self.behind().is_log_full()
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.behind_mut().rest(at)

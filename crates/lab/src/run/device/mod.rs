@@ -301,6 +301,10 @@ pub trait Observed: Background {
     fn buffered(&mut self, _at: Time) -> Option<Fill> {
         None
     }
+    /// Whether all blocks of its log are in use; `None` without log blocks.
+    fn is_log_full(&self) -> Option<bool> {
+        None
+    }
     /// Leaves it idle from `at` until a cache that is emptied in idle time is empty; returns when
     /// ([`PageMap::rest`]).
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
@@ -372,6 +376,9 @@ impl<C: Controller + Observed + 'static> Observed for Attached<C> {
     }
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         self.controller_mut().buffered(at)
+    }
+    fn is_log_full(&self) -> Option<bool> {
+        self.controller().is_log_full()
     }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.controller_mut().rest(at)

@@ -42,3 +42,28 @@ fn passes_are_settled_whole() {
     assert!(result.precondition.converged && written > 0, "{:?}", result.precondition);
     assert!(written.is_multiple_of(48 << 20), "{written} B are no whole passes");
 }
+
+/// A log that begins empty takes writes for nothing: the same writes cost merges once it is full.
+#[test]
+fn a_log_that_is_full_merges_at_once() {
+    let run = |kind: &str, state: State| {
+        let design = Design::load(kind, &["media.mlc.blocks=256".to_string()]);
+        let design = design.unwrap_or_else(|errors| panic!("{errors}"));
+        run_on(design, "uniform rw=randwrite bs=4KiB qd=4", "500 io", state).unwrap()
+    };
+    for kind in ["mlc-fast", "mlc-bast", "hybrid-slc-mlc"] {
+        let (empty, full) = (run(kind, State::Full), run(kind, State::LogFull));
+        let about = &full.precondition.about;
+        assert!(full.precondition.converged && about.contains("until its log was full"), "{kind}: {about}");
+        let [before, after] = [&empty, &full].map(|run| run.write_amplification.merge);
+        assert!(after > before + 2.0, "{kind}: {before}, then {after}");
+        // A log is a tenth of the device or so: it takes no more than that to fill it, each page with its own block at worst.
+        let written = full.precondition.host_bytes - full.precondition.fill_bytes;
+        assert!(written > 0 && written < full.design.capacity_bytes / 2, "{kind}: {written} B");
+    }
+    let design = Design::load("bench-4g", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let source = Source::read("uniform", None).unwrap();
+    let settings = Settings { seed: 1, until: None, state: State::LogFull.into() };
+    let why = Task::new(design, "bench-4g".into(), &source, settings).unwrap_err().to_string();
+    assert!(why.contains("bench-4g has no log blocks to fill"), "{why}");
+}

@@ -197,6 +197,9 @@ impl Observed for Seen<'_> {
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         self.device.buffered(at)
     }
+    fn is_log_full(&self) -> Option<bool> {
+        self.device.is_log_full()
+    }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.device.rest(at)
     }
