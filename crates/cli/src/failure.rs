@@ -75,7 +75,14 @@ pub struct Wrong(Vec<Failure>);
 impl Wrong {
     /// What was read; `None` if that is wrong.
     pub fn take<T>(&mut self, read: Result<T, impl Into<Failure>>) -> Option<T> {
-        read.map_err(|why| self.0.push(why.into())).ok()
+        read.map_err(|why| self.add(why.into())).ok()
+    }
+
+    /// What two designs have wrong in common is said once.
+    fn add(&mut self, why: Failure) {
+        if self.0.iter().all(|before| before.to_string() != why.to_string()) {
+            self.0.push(why);
+        }
     }
 }
 

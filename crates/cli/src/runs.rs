@@ -49,18 +49,19 @@ pub fn engine(output: &Output) -> Engine {
     }
 }
 
-/// Reads the workload of a simulation.
-pub fn workload(
-    output: &Output,
-    engine: &Engine,
-    simulation: &Simulation,
-    verb: &str,
-    designs: &str,
-) -> Result<Arc<Source>, Failure> {
+/// The text of the workload of a simulation, if it can be one.
+pub fn workload_text(simulation: &Simulation, verb: &str, designs: &str) -> Result<String, Failure> {
     if simulation.workload.is_empty() {
         return Err(Failure::Input(examples(verb, designs)));
     }
-    let source = engine.source(&simulation.workload.join(" + "))?;
+    let text = simulation.workload.join(" + ");
+    Source::check(&text)?;
+    Ok(text)
+}
+
+/// Reads a workload.
+pub fn workload(output: &Output, engine: &Engine, text: &str) -> Result<Arc<Source>, Failure> {
+    let source = engine.source(text)?;
     source.asides().iter().for_each(|aside| output.warn(aside));
     Ok(source)
 }
@@ -95,23 +96,38 @@ pub fn tasks(
     Ok(designs.iter().map(&mut of).collect())
 }
 
-/// The conditions in these texts and the designs; `None` if one of them, or a name of a metric, is `wrong`.
-pub fn checked(
-    metrics: &[String],
-    conditions: &[String],
-    designs: &[String],
-    sets: &[String],
-    wrong: &mut Wrong,
-) -> Option<(Vec<Assertion>, Vec<Named>)> {
-    fn all<T>(found: Vec<Option<T>>) -> Option<Vec<T>> {
-        found.into_iter().collect()
+/// What a command names: metrics, conditions, designs and a workload.
+pub struct Asked<'a> {
+    pub verb: &'a str,
+    pub metrics: &'a [String],
+    pub conditions: &'a [String],
+    pub designs: &'a [String],
+    pub simulation: &'a Simulation,
+}
+
+impl Asked<'_> {
+    /// The conditions, the designs and the workload, or all that is wrong of the command. A trace is read only if nothing is.
+    pub fn read(
+        &self,
+        output: &Output,
+        engine: &Engine,
+    ) -> Result<(Vec<Assertion>, Vec<Named>, Arc<Source>), Failure> {
+        fn all<T>(found: Vec<Option<T>>) -> Option<Vec<T>> {
+            found.into_iter().collect()
+        }
+        let (mut wrong, input) = (Wrong::default(), Failure::Input);
+        let metrics = self.metrics.iter().map(|name| wrong.take(metric::find(name).map_err(input)));
+        let metrics = metrics.collect();
+        let conditions = self.conditions.iter();
+        let conditions = conditions.map(|text| wrong.take(Assertion::parse(text).map_err(input))).collect();
+        let designs = self.designs.iter();
+        let designs = designs.map(|text| wrong.take(Named::load(text, &self.simulation.set))).collect();
+        let checked = all(metrics).and(all(conditions)).zip(all(designs));
+        let shown: Vec<String> = self.designs.iter().map(|text| quoted(text)).collect();
+        let text = wrong.take(workload_text(self.simulation, self.verb, &shown.join(" ")));
+        let (Some((conditions, designs)), Some(text)) = (checked, text) else { return Err(wrong.into()) };
+        Ok((conditions, designs, workload(output, engine, &text)?))
     }
-    let input = Failure::Input;
-    let metrics = metrics.iter().map(|name| wrong.take(metric::find(name).map_err(input))).collect();
-    let conditions = conditions.iter().map(|text| wrong.take(Assertion::parse(text).map_err(input)));
-    let conditions = conditions.collect();
-    let designs = designs.iter().map(|text| wrong.take(Named::load(text, sets))).collect();
-    all(metrics).and(all(conditions)).zip(all(designs))
 }
 
 /// Warns of values of a design that are hardly meant.

@@ -10,7 +10,6 @@
 mod room;
 
 use crate::columns_out::{read_run, run_dirs, write_run_dir};
-use crate::design::Payload;
 use crate::plan::{Source, Task};
 use crate::prepared::Shelf;
 use crate::result::RunResult;
@@ -22,7 +21,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use thiserror::Error;
 
@@ -188,19 +187,23 @@ impl Engine {
             fs::create_dir_all(out).map_err(|source| EngineError::Keep { dir: out.clone(), source })?;
         }
         let threads = self.jobs.min(tasks.len()).max(1);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| EngineError::Threads(error.to_string()))?;
         // In the order of the tasks, so that what is finished after an interruption is what was asked for first.
         let slots: Vec<OnceLock<Result<Made, TaskError>>> = tasks.iter().map(|_| OnceLock::new()).collect();
-        let room = &Room::new(memory::available());
-        pool.in_place_scope_fifo(|scope| {
-            for (number, (task, slot)) in tasks.iter().zip(&slots).enumerate() {
-                scope.spawn_fifo(move |_| {
-                    let ran = self.one(task, force, room, &|event| observer(number, event));
-                    let _ = slot.set(ran.map(Made::from));
-                });
+        let (room, next) = (Room::new(memory::available()), AtomicUsize::new(0));
+        // Threads of their own: one of a pool that waits for a part of its work may begin another task on top of the first, which
+        // then waits for the memory that the first has taken.
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(task) = tasks.get(number) else { break };
+                let ran = self.one(task, force, &room, &|event| observer(number, event));
+                let _ = slots[number].set(ran.map(Made::from));
             }
-        });
+        };
+        std::thread::scope(|scope| {
+            let begin = |_| std::thread::Builder::new().spawn_scoped(scope, work).map(drop);
+            (0..threads).try_for_each(begin).map_err(|error| EngineError::Threads(error.to_string()))
+        })?;
         let outcomes: Vec<_> = slots.into_iter().filter_map(OnceLock::into_inner).collect();
         if outcomes.iter().any(|outcome| matches!(outcome, Err(TaskError::Stopped))) {
             let finished = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
@@ -224,7 +227,10 @@ impl Engine {
             done.dir.iter().for_each(|dir| tell(Event::Found(dir)));
             return Ok(done.clone());
         }
-        let taken = room.take(memory::needed(&task.design, Payload::Nothing));
+        let taken = room.take(task.memory_bytes());
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(TaskError::Stopped);
+        }
         tell(Event::Began);
         let ran = task.run_with(self.shelf.as_ref(), &mut |phase, share| {
             tell(Event::At(phase, share));

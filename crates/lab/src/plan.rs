@@ -89,17 +89,9 @@ impl Task {
         let Opened { work, about, mut notes } =
             source.open(capacity, design.ftl.kind().serves(), settings.seed)?;
         let settings = Settings { state: held(source, settings.state, capacity)?, ..settings };
-        if settings.state.state == State::LogFull && !design.has_log_blocks() {
-            return Err(WorkloadError::DoesNotFit {
-                what: format!("workload '{}'", source.text()),
-                reason: format!(
-                    "{design_name} has no log blocks to fill (--precondition log-full is for ftl.kind = bast and fast)"
-                ),
-            });
-        }
         let filled = settings.state.fill_bytes(capacity);
-        if settings.state.span_bytes(capacity) < capacity {
-            // What does not fit in the part that is written is refused here, too.
+        if settings.state.span_bytes(capacity) < capacity || settings.state.state == State::LogFull {
+            // What does not fit in the part that is written is refused here, and so is a log that is not there.
             own_of(&design, source, &settings.state)?;
         }
         if settings.state.is_left(work.footprint().end, capacity) {
@@ -127,6 +119,15 @@ impl Task {
         let key = keyed(&run::key(&design, &plan), source.hash());
         let work = (!source.is_trace()).then_some(work);
         Ok(Task { design, plan, key, notes, source: source.clone(), work })
+    }
+
+    /// Bytes of memory that its devices take, about: of a recording that may be too short, those of its other bound too.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let one = run::memory_bytes(&self.design, self.work.as_ref(), &self.plan.state);
+        match self.source.is_trace() && self.plan.state.state == State::Steady {
+            true => 2 * one,
+            false => one,
+        }
     }
 
     /// Its workload.
@@ -277,6 +278,13 @@ pub(crate) fn own_of(
 ) -> Result<Option<Work>, WorkloadError> {
     if !preparation.is_of_workload() {
         return Ok(None);
+    }
+    if preparation.state == State::LogFull && !design.has_log_blocks() {
+        return Err(WorkloadError::DoesNotFit {
+            what: format!("design '{}'", design.name),
+            reason: "it has no log blocks to fill: --precondition log-full is for ftl.kind = bast and fast"
+                .to_string(),
+        });
     }
     // A workload that says what is in use goes there by itself.
     let capacity = match source.in_use() {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
-pub(crate) const RESULTS_VERSION: u32 = 9;
+pub(crate) const RESULTS_VERSION: u32 = 10;
 /// The version of nvlab and a digest of the sources that results depend on (`build.rs`).
 const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NVLAB_SOURCES"));
 /// Seconds of a year of 365.25 days.

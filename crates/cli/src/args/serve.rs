@@ -59,8 +59,8 @@ pub struct Serve {
     /// Seed of the device's random choices; a device reopened from its state keeps its own
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Bring a new device to a state before it is served, as for run: steady | full | scattered, with ,fill=30% ,span=30%
-    /// ,idle=10s after it; what that writes reads as zeros, and its seed takes the place of --seed
+    /// Bring a new device to a state before it is served, as for run: steady | log-full | full | scattered, with ,fill=30%
+    /// ,span=30% ,idle=10s after it; what that writes reads as zeros, and its seed takes the place of --seed
     #[arg(long, value_name = "STATE", conflicts_with = "mem")]
     pub precondition: Option<Preparation>,
     /// Bytes of the memory, a multiple of 4 KiB [default: those of the state, or 256 MiB]

@@ -4,22 +4,24 @@
 
 use super::report::write_html;
 use crate::args::Compare;
-use crate::failure::{Failure, Wrong};
+use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs;
+use crate::runs::{self, Asked};
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::Task;
 use nvlab_lab::report::{NameStyle, compare_parquet, compare_text};
 use nvlab_lab::result::RunResult;
 
 pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
-    let mut wrong = Wrong::default();
-    let checked =
-        runs::checked(&args.metrics, &args.fail_if, &args.designs, &args.simulation.set, &mut wrong);
-    let shown = args.designs.iter().map(|text| crate::output::quoted(text)).collect::<Vec<_>>().join(" ");
+    let asked = Asked {
+        verb: "compare",
+        metrics: &args.metrics,
+        conditions: &args.fail_if,
+        designs: &args.designs,
+        simulation: &args.simulation,
+    };
     let engine = runs::engine(output);
-    let source = wrong.take(runs::workload(output, &engine, &args.simulation, "compare", &shown));
-    let (Some((conditions, designs)), Some(source)) = (checked, source) else { return Err(wrong.into()) };
+    let (conditions, designs, source) = asked.read(output, &engine)?;
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let fit: Vec<&Task> = tasks.iter().flatten().flatten().collect();
     let mut ran = runs::run_all(output, &engine, &fit, args.simulation.force)?.into_iter();

@@ -3,9 +3,9 @@
 use super::report::write_html;
 use super::serve::http_address;
 use crate::args::Run;
-use crate::failure::{Failure, Wrong};
+use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs;
+use crate::runs::{self, Asked};
 use nvlab_lab::engine::{Done, TaskError};
 use nvlab_lab::plan::Task;
 use nvlab_lab::report::{
@@ -22,12 +22,15 @@ use std::time::Duration;
 
 pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     // Errors that can be found without running anything are reported first.
-    let (designs, set) = (std::slice::from_ref(&args.design), &args.simulation.set);
-    let mut wrong = Wrong::default();
-    let checked = runs::checked(&args.metrics, &args.asserts, designs, set, &mut wrong);
+    let asked = Asked {
+        verb: "run",
+        metrics: &args.metrics,
+        conditions: &args.asserts,
+        designs: std::slice::from_ref(&args.design),
+        simulation: &args.simulation,
+    };
     let engine = runs::engine(output);
-    let source = wrong.take(runs::workload(output, &engine, &args.simulation, "run", &args.design));
-    let (Some((asserts, designs)), Some(source)) = (checked, source) else { return Err(wrong.into()) };
+    let (asserts, designs, source) = asked.read(output, &engine)?;
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let tasks = tasks.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
     if let (Some(address), [task]) = (&args.http, tasks.as_slice()) {

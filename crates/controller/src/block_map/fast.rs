@@ -5,8 +5,10 @@
 //! partial merge) and begins another at that offset. All other overwrites are appended to the *random* log blocks.
 //!
 //! With two arrays (Nam, Na and Lee 2010, section III): a log block cannot become a data block, so overwrites are
-//! appended to the log whatever their order, until a sequential run is longer than a quarter of a data block.
-//! The rest of the run is written to a new block of the data array; missing pages are copied when it ends.
+//! appended to the log whatever their order, unless they are of a sequential run that is longer than a quarter of a data
+//! block. How long a request is, is known when it comes: one that makes its run longer than that goes to a new block of the data
+//! array from its first page on. Of several requests that only become one, the first ones have gone to the log. Missing pages
+//! are copied when the run ends.
 //!
 //! When no random log block has an erased page, they are emptied round-robin: a full merge of every logical block
 //! with a live page in the victim, then its erase. Each die of the log's array has its own round.
@@ -100,7 +102,7 @@ impl<S: Store> BlockMap<S> {
         let Log::Shared { sequential: true, .. } = self.config.log else { return self.append(at, page) };
         let own_array = self.areas.len() > 1;
         let mut begins = match own_array {
-            true => self.fast.run_length > self.pages / 4,
+            true => self.fast.run_length + page.rest > self.pages / 4,
             false => page.offset == 0,
         };
         if let Some(open) = self.fast.sequential {

@@ -14,6 +14,8 @@ pub(super) struct HostPage<'a> {
     pub lpa: u32,
     pub lbn: u32,
     pub offset: u32,
+    /// Pages of the same request behind it in its logical block.
+    pub rest: u32,
     /// Empty if payload is not kept.
     pub data: &'a [u8],
 }
@@ -37,7 +39,8 @@ impl<S: Store> BlockMap<S> {
         let mut end = at;
         for (i, lpa) in extent.units().enumerate() {
             let (lbn, offset) = self.split(lpa);
-            let page = HostPage { lpa, lbn, offset, data: &data[i * bytes..(i + 1) * bytes] };
+            let rest = (extent.count - i as u32 - 1).min(self.pages - 1 - offset);
+            let page = HostPage { lpa, lbn, offset, rest, data: &data[i * bytes..(i + 1) * bytes] };
             end = end.max(self.write_page(at, page)?);
         }
         Ok(end)
@@ -153,6 +156,7 @@ impl<S: Store> BlockMap<S> {
                 lpa: part.start + i,
                 lbn,
                 offset: offset + i,
+                rest: count - i - 1,
                 data: &data[i as usize * bytes..(i as usize + 1) * bytes],
             };
             if (0..count).all(|i| self.is_erased(page(i))) {

@@ -33,6 +33,11 @@ impl Run {
         }
         self.device.check();
     }
+    /// Pages in one request.
+    fn request(&mut self, start: u32, count: u32) {
+        self.now = self.device.write(self.now, Extent { start, count }, &[]).unwrap().end;
+        self.device.check();
+    }
     fn data(&self, cause: Cause) -> Operations {
         self.device.stats().data.of(cause)
     }
@@ -232,6 +237,28 @@ fn a_run_longer_than_a_quarter_of_an_mlc_block_is_merged_into_a_new_one() {
     // No log block was merged: the SLC holds pages 10, 11 (dead) and 18.
     assert_eq!(run.device.stats().log.total(), operations(2, 3, 0));
     assert_eq!((run.device.stats().switch_merges, run.device.stats().partial_merges), (0, 0));
+}
+
+/// The length of a request is known at once: nothing of it goes to SLC only to be copied.
+#[test]
+fn a_request_longer_than_a_quarter_of_an_mlc_block_goes_to_mlc_from_its_first_page_on() {
+    let mut run = filled(&two_media(true));
+    // A whole block: eight programs of MLC, and the erase of the old block when the next run ends it.
+    run.request(8, 8);
+    run.request(24, 8);
+    assert_eq!((run.device.stats().log_units, run.device.stats().sequential_units), (0, 16));
+    assert_eq!(run.data(Cause::Host), operations(0, 16, 0));
+    assert_eq!(run.data(Cause::Sequential), operations(0, 0, 1));
+    // Three pages of another block, of which the other five are copied when it ends.
+    run.request(18, 3);
+    run.request(0, 8);
+    assert_eq!(run.data(Cause::Sequential), operations(5, 5, 3));
+    // Two pages are no more than a quarter, nor is the last one of a block of which the request has most in the next: a new block
+    // for it would have seven copied.
+    run.request(33, 2);
+    assert_eq!(run.device.stats().log_units, 2);
+    run.request(15, 5);
+    assert_eq!((run.device.stats().log_units, run.device.stats().sequential_units), (3, 31));
 }
 
 #[test]

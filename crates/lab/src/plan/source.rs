@@ -83,6 +83,11 @@ impl Source {
         Ok(Arc::new(Source { text: texts.join(AND), parts, hash, asides, in_use }))
     }
 
+    /// Whether a text can be a workload; files are not read.
+    pub fn check(text: &str) -> Result<(), WorkloadError> {
+        text.split(AND).try_for_each(|part| WorkloadSpec::parse(part).map(drop))
+    }
+
     /// The text it was read from.
     pub fn text(&self) -> &str {
         &self.text

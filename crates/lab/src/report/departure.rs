@@ -10,6 +10,8 @@ use crate::result::{RunResult, Window, WriteAmplification};
 
 /// A difference of this share of the converged value is worth a warning.
 const APART: f64 = 0.05;
+/// Data moved for wear is worth a word from this share of the converged value on.
+const WEAR_WORTH: f64 = 0.01;
 /// Parts of a quarter of the run, at least. Each erases [`ERASES`] blocks or more on average: cleaning comes in blocks.
 const PARTS: usize = 8;
 const ERASES: u64 = 8;
@@ -37,8 +39,9 @@ pub fn departure(run: &RunResult) -> Option<String> {
     if let Some(before) = &state.last_window {
         text += &causes(before, &run.write_amplification, mean > expected);
     }
-    if run.write_amplification.wear > 0.0 {
-        text += ", with wear levelling at work, which changes where data that stays lies";
+    let wear = run.write_amplification.wear;
+    if mean > expected && wear >= WEAR_WORTH * expected && !text.contains("wear levelling") {
+        text += "; wear levelling also moved data that is not rewritten";
     }
     Some(text + "; the lifetime is that of this run, not of a steady state")
 }
@@ -127,8 +130,8 @@ mod tests {
         assert_eq!(
             text,
             "write amplification was 3.57, not the 2.97 that the device was prepared to (cleaning 1.95 there, 2.50 in \
-             the run), with wear levelling at work, which changes where data that stays lies; the lifetime is that of \
-             this run, not of a steady state"
+             the run); wear levelling also moved data that is not rewritten; the lifetime is that of this run, not of a \
+             steady state"
         );
         // Only the end counts, and it is said to be the end.
         let late = departure(&with(|n| if n < 140 { 2.97 } else { 4.6 })).unwrap();

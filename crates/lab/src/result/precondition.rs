@@ -11,7 +11,7 @@ pub struct Precondition {
     /// All of it in one line ([`Precondition::line`]).
     #[serde(default)]
     pub about: String,
-    /// `fresh`, `full`, `scattered` or `steady`.
+    /// `fresh`, `full`, `scattered`, `log-full` or `steady`, with its options.
     pub kind: String,
     /// Bytes written to get there.
     pub host_bytes: u64,
@@ -47,9 +47,11 @@ pub struct Precondition {
     pub in_use: Option<String>,
     /// Write amplification of the earlier and of the later half of its windows; both 0 unless `steady`.
     pub last_windows: [f64; 2],
-    /// True if the two agree within 1 %. Always true for `fresh` and `full`.
+    /// True if it is in the state that was asked for: of `steady`, the two agree within 1 %; of `log-full`, all log blocks are in
+    /// use. Always true for the others.
     pub converged: bool,
-    /// What the device programmed in the last window, by cause; `None` unless `steady`.
+    /// What the device programmed in the last window, by cause; `None` unless the workload's own
+    /// writes prepared it.
     #[serde(default)]
     pub last_window: Option<WriteAmplification>,
     /// Units that were one while most of these bytes were written; 1: all were written at full size.
@@ -154,7 +156,10 @@ impl Precondition {
         if kind != "steady" && kind != "log-full" {
             return text;
         }
-        let Some(writes) = &self.writes else { return text + "; the workload writes nothing" };
+        let Some(writes) = &self.writes else {
+            let log = if kind == "log-full" { ", so the log is empty" } else { "" };
+            return text + "; the workload writes nothing" + log;
+        };
         let [before, last] = self.last_windows;
         let after = short(self.host_bytes.saturating_sub(filled) as f64 / capacity);
         text += &format!(", then {after} capacities of {writes}");

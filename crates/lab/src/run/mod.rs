@@ -41,7 +41,7 @@ pub use meter::{Figure, Goal};
 pub use preparation::{Preparation, State};
 pub use summary::{key, summarize};
 
-use crate::design::{Design, Ftl};
+use crate::design::{Design, Ftl, Payload};
 use crate::prepared::Shelf;
 use crate::result::{
     ArrivalsResult, MountResult, Precondition, ProgramResult, RunResult, SoftwareResult, TenantResult,
@@ -146,6 +146,19 @@ pub fn run_requests(
 /// that of a block map. A page map and a memory do not use it.
 fn keeps_payload(design: &Design) -> bool {
     design.route.is_some() || matches!(design.ftl, Ftl::Hftl(_) | Ftl::Blocks(_))
+}
+
+/// Bytes of memory that the device of a run takes, with what it keeps of its payload.
+pub(crate) fn memory_bytes(design: &Design, work: Option<&Work>, state: &Preparation) -> u64 {
+    let keeps = match work {
+        Some(Work::Requests(workload)) => keeps_payload(design) && workload.carries_payload(),
+        _ => false,
+    };
+    let payload = match keeps {
+        true => device::Backing::payload(&InMemory { filled: state.state != State::Fresh }),
+        false => Payload::Nothing,
+    };
+    device::memory::needed(design, payload)
 }
 
 fn unbuildable(plan: &RunPlan, why: BuildError) -> RunError {

@@ -84,12 +84,13 @@ fn prepared(outcomes: &[Outcome]) -> Vec<String> {
             format!("prepared, the first point: {first}; the others each in its own way (column prepared)")
         }
     }];
-    let doubtful = |line: &&&str| line.contains("not steady") || line.contains("too short to say");
+    let reasons = ["not steady", "too short to say", "did not fill its log"];
+    let doubtful = |line: &&&str| reasons.iter().any(|reason| line.contains(reason));
     let count = lines.iter().filter(doubtful).count();
     if count > 0 {
         let of = lines.len();
         notes.push(format!(
-            "{count} of {of} runs did not begin in a steady state: their column prepared says how far from it"
+            "{count} of {of} runs did not begin in the state that was asked for: their column prepared says how far from it"
         ));
     }
     notes

@@ -77,7 +77,7 @@ pub const KEYS: &[Key] = &[
         .about("Dies of a log array of its own, on one channel."),
     key("ftl.log.sequential", &["fast"], Shape::Flag, Is("true"), "true").about(
         "Whether sequential overwrites have a block of their own: from offset 0 on (FAST), or, \
-         where the log is an array of its own, beyond a quarter of a data block (system 002).",
+         where the log is an array of its own, in runs and requests longer than a quarter of a data block (system 002).",
     ),
     key("ftl.log.second_chance", &["fast"], Shape::Flag, Is("false"), "true").about(
         "Whether a page that was overwritten in the log is moved to another log block, once, \

@@ -16,7 +16,7 @@ pub(super) fn line(tenant: &TenantResult) -> String {
             number::time_ns(tail)
         ))
     };
-    if tenant.from_s == tenant.to_s {
+    if tenant.ops().iter().all(|(_, op)| op.count == 0) {
         return format!("{}: none of its requests was served", tenant.name);
     }
     let ops: Vec<String> = tenant.ops().into_iter().filter(|(_, op)| op.count > 0).map(of).collect();
