@@ -199,7 +199,7 @@ impl Design {
     }
 
     /// Whether its controller is a block map with log blocks.
-    pub fn has_log_blocks(&self) -> bool {
+    pub(crate) fn has_log_blocks(&self) -> bool {
         matches!(&self.ftl, Ftl::Blocks(blocks) if !matches!(blocks.config.log, Log::None))
     }
 

@@ -164,6 +164,9 @@ impl<S: Store> Observed for Backed<S> {
     fn buffered(&mut self, at: Time) -> Option<Fill> {
         Observed::buffered(&mut self.map, at)
     }
+    fn is_log_full(&self) -> Option<bool> {
+        Observed::is_log_full(&self.map)
+    }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         Observed::rest(&mut self.map, at)
     }

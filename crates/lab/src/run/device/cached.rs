@@ -61,6 +61,9 @@ impl<F: Controller + Observed, S: Store> Observed for Cached<F, S> {
             what: "dirty lines",
         })
     }
+    fn is_log_full(&self) -> Option<bool> {
+        self.behind().is_log_full()
+    }
     fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.behind_mut().rest(at)
     }
