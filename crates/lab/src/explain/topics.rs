@@ -116,9 +116,9 @@ A new drive has every block erased and cleans nothing. `--precondition` says whe
   full     every logical unit written once, in order
   scattered  every logical unit written once, in random order: what is hot by address is not
            together on the medium (where locality gathering of eNVy has everything to do)
-  log-full  full, then written by the workload itself until all log blocks are in use (block maps
-           with a log: bast, fast), a recording in whole passes: a log that begins empty takes writes
-           for nothing at first
+  log-full  full, then written by the workload itself (a recording in whole passes) until all log
+           blocks of a block map (bast, fast) are in use: one that begins empty takes writes for
+           nothing at first
   steady   full, then written by the workload itself until write amplification has converged (the
            default). A trace, and whatever else has an end, is repeated in the same order, as fast
            as the device takes it; what it never writes stays as it was filled, and what only
