@@ -117,6 +117,7 @@ mod snapshot;
 mod space;
 mod strays;
 mod string;
+mod sums;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -353,6 +353,7 @@ impl Inner {
                         && !self.taken.contains(&page)
                         && free_blocks(memory, layout, class, page)? == PAGE / block_bytes(class) =>
                 {
+                    memory.examine(layout.bytes(page), PAGE)?;
                     // Nobody finds it any more. The entry is a promise about empty blocks only, so it needs no record:
                     // before or after it, the page holds nothing.
                     let entry = layout.page_table() + page * 8;
@@ -388,6 +389,10 @@ impl Inner {
         let pages = needed.max(self.pages + (self.pages / 8).max(GROWTH_MIN)).min(self.pages_max);
         memory.reserve(layout.page_table() + self.pages * 8, (pages - self.pages) * 8)?;
         memory.reserve(layout.hints() + self.pages * 2, (pages - self.pages) * 2)?;
+        if layout.checksums {
+            let old = layout.sums_bytes(self.pages);
+            memory.reserve(layout.sums() + old, layout.sums_bytes(pages) - old)?;
+        }
         memory.grow(layout.bytes(pages))?;
         self.pages = pages;
         Ok(first)

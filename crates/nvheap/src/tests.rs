@@ -87,7 +87,7 @@ fn explore(iterations: usize, program: impl Fn() + Send + Sync + 'static) {
 
 fn options(logs: u32) -> Options {
     let (persistence, identity) = (Persistence::Process, Some(7));
-    Options { persistence, bytes_max: 512 << 10, logs, log_bytes: 8 << 10, identity }
+    Options { persistence, bytes_max: 512 << 10, logs, log_bytes: 8 << 10, checksums: true, identity }
 }
 
 fn create(logs: u32) -> (Heap<Explored>, File) {

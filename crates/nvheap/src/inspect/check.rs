@@ -3,6 +3,7 @@
 
 use super::cycles;
 use super::schema::{Pointing, Type};
+use super::sums;
 use super::survey::{Edge, Problems, Survey, View};
 use crate::error::{Error, Result};
 use crate::tx::value_at;
@@ -78,9 +79,11 @@ impl<'v> Checker<'v> {
     /// Checks a heap that nobody changes meanwhile. Objects `kept` by handles count as reachable.
     pub fn run(view: View<'v>, root: u64, kept: &[u64]) -> Result<Checked> {
         let mut problems = Problems::default();
+        sums::compare(view, &mut problems)?;
         let survey = Survey::new(view, &mut problems)?;
         let marks = vec![Mark::default(); survey.blocks.len()];
         let mut checker = Checker { view, survey, marks, problems, next: Vec::new() };
+        checker.locks()?;
         checker.root(root);
         checker.follow(true)?;
         for &at in kept {
@@ -106,6 +109,19 @@ impl<'v> Checker<'v> {
         };
         found.cycles = report(view, &survey, &unreachable, cycles);
         Ok(Checked { survey, unreachable, references, found })
+    }
+
+    /// Looks at the locks of the elements of large arrays.
+    fn locks(&mut self) -> Result<()> {
+        for block in &self.survey.blocks {
+            let Some(entry) = self.view.schema.get(block.meta.tag()).filter(|entry| entry.is_array) else {
+                continue;
+            };
+            if let Some(shape) = self.view.array(block.at, entry)? {
+                shape.locks(block.at).step_by(8).try_for_each(|at| self.view.lock(at, &mut self.problems))?;
+            }
+        }
+        Ok(())
     }
 
     fn root(&mut self, at: u64) {

@@ -17,6 +17,7 @@ use crate::place::Place;
 use crate::pointer::pack;
 use crate::replace::Replacement;
 use crate::space::{self, CLASSES, Kind, block_bytes};
+use crate::sums::{Renewal, Sums};
 use crate::tx::{Meta, list_at, value_at};
 use nvlab_os::file;
 use std::fs::File;
@@ -178,7 +179,8 @@ impl Inspection {
         }
         let clone = || new.try_clone().map_err(Error::io("open", &beside.display()));
         let target =
-            Memory::map(clone()?, beside, Place::File, &Persistence::Detect, (bytes, bytes), layout.data())?;
+            Memory::map(clone()?, beside, Place::File, &Persistence::Detect, (bytes, bytes), layout.data())?
+                .with_sums(Sums::new(&layout, self.schema.strides()));
         for index in 0..survey.blocks.len() {
             self.copy(&target, survey, plan, index)?;
         }
@@ -194,7 +196,8 @@ impl Inspection {
         }
         let words = self.memory.load_words(TYPES.start, (TYPES.end - TYPES.start) as usize / 8)?;
         target.store(TYPES.start, &words)?;
-        target.write_back(0, bytes);
+        target.sums().map_or(Ok(()), |sums| Renewal::new(sums, &target).all(|_| true))?;
+        layout.stored(plan.pages).for_each(|(at, bytes)| target.write_back(at, bytes));
         target.fence(&[(0, bytes)])?;
         write_header(
             &target,

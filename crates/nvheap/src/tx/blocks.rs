@@ -60,6 +60,7 @@ impl<'t> RawTx<'t> {
     /// A private copy of words that hold nothing yet, for a value of type `kind` if that has pointers; what the file has there is
     /// not read.
     pub fn place(self, lock: u64, home: u64, words: usize, kind: u16) -> Result<Private<'t>> {
+        self.core().memory.lock_of(lock, home, words)?;
         let index = self.lock(lock)?;
         let mut state = self.context.state();
         if let Some(shadow) = state.shadow_of(index, home) {
@@ -95,6 +96,8 @@ impl<'t> RawTx<'t> {
         match said.map_or_else(|| space::kind(memory, layout, page), Ok)? {
             Kind::Small(_) => state.freed.push(at),
             Kind::Large(pages) if at == layout.bytes(page) => {
+                // Of a page that is free nobody knows any more what it should be.
+                memory.examine(at, pages.saturating_mul(PAGE)).map_err(|error| state.doom(error))?;
                 state.words.push((table, 0));
                 state.freed_pages.push((page, pages));
             }
@@ -177,8 +180,10 @@ impl<'t> RawTx<'t> {
         let taken = space.take(memory, layout, class, count)?;
         let page = taken.page;
         if taken.is_partial {
+            memory.examine(layout.bytes(page), PAGE)?;
             return Ok(page);
         }
+        memory.taken(page..page + count);
         state.pages.push((page, count, class));
         self.clean(state, &taken)?;
         if !taken.is_zero {
@@ -253,6 +258,12 @@ impl ArrayShape {
 
     pub fn bytes(&self) -> u64 {
         self.elements_at + (self.capacity * self.element_bytes).next_multiple_of(8)
+    }
+
+    /// Where the locks of the elements of the block at `at` lie, if they have their own.
+    pub fn locks(&self, at: u64) -> std::ops::Range<u64> {
+        let locks = if self.is_small() { 0 } else { self.capacity.div_ceil(self.per_lock) };
+        at + ELEMENTS_AT..at + ELEMENTS_AT + locks * 8
     }
 
     pub fn is_small(&self) -> bool {
