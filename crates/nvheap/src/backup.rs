@@ -12,9 +12,10 @@ use crate::memory::{Memory, Persistence};
 use crate::mutex::locked;
 use crate::persist::Brand;
 use crate::place::Place;
+use crate::renewal::Renewal;
 use crate::replace::sync_name;
 use crate::snapshot::Snapshot;
-use crate::sums::{Renewal, Sums};
+use crate::sums::Sums;
 use crate::tx::is_inside;
 use crate::wait::back_off;
 use nvlab_os::file;
@@ -109,7 +110,7 @@ fn copy_sums(core: &Core, sums: &Sums, (new, path): (&File, &Path), bytes: u64) 
     for page in 0..(bytes - layout.data()) / PAGE {
         let found = sums.unchanged(&core.memory, page)?;
         is_changed.push(found.is_none());
-        if let Some((found, at)) = found.zip(layout.sum(layout.bytes(page))) {
+        if let Some((found, at)) = found.zip(sums.place(layout.bytes(page))) {
             write(new, path, at, &found)?;
         }
     }

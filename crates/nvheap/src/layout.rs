@@ -76,15 +76,15 @@ impl Layout {
         if self.checksums { SUMS_HEAD + pages * PAGE_SUMS } else { 0 }
     }
 
-    /// Where the checksum of a line lies; `None` if it has none.
-    pub fn sum(&self, line: u64) -> Option<u64> {
-        match line.checked_sub(self.data()) {
-            Some(offset) => Some(self.sums() + SUMS_HEAD + offset / LINE * SUM),
-            None => {
-                let log = line.checked_sub(self.log_head(0))? / (LOG_HEAD + 2 * self.half_bytes);
-                (log < self.logs && line == self.log_head(log as usize)).then(|| self.sums() + log * SUM)
-            }
-        }
+    /// Where that of the first line of the first page lies.
+    pub fn page_sums(&self) -> u64 {
+        self.sums() + SUMS_HEAD
+    }
+
+    /// Where that of the first line of a log lies; `None` for other lines.
+    pub fn sum_of_head(&self, line: u64) -> Option<u64> {
+        let log = line.checked_sub(self.log_head(0))? / (LOG_HEAD + 2 * self.half_bytes);
+        (log < self.logs && line == self.log_head(log as usize)).then(|| self.sums() + log * SUM)
     }
 
     /// The first page.

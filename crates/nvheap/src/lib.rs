@@ -111,6 +111,7 @@ mod pointer;
 mod reap;
 mod recover;
 mod region;
+mod renewal;
 mod replace;
 mod simulated;
 mod snapshot;

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::hash::hash_words;
 use crate::layout::LINE;
 use crate::memory::Memory;
-use crate::sums::Renewal;
+use crate::renewal::Renewal;
 
 pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
 pub(crate) const HEAD: usize = 3;
@@ -162,10 +162,10 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
                 let place = &mut seen[line as usize % FILTER];
                 if *place != line {
                     *place = line;
-                    if let Some(renewal) = &mut renewal {
-                        renewal.line(line * LINE)?;
+                    match &mut renewal {
+                        Some(renewal) => renewal.changed(line * LINE)?,
+                        None => memory.write_back_line(line * LINE),
                     }
-                    memory.write_back_line(line * LINE);
                 }
                 line += 1;
             }
@@ -173,6 +173,5 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
         })?;
         at += count as u64 * 8;
     }
-    renewal.iter_mut().for_each(Renewal::finish);
-    Ok(())
+    renewal.iter_mut().try_for_each(Renewal::finish)
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Header, LINE};
 use crate::log::{self, Found};
 use crate::memory::Memory;
-use crate::sums::Renewal;
+use crate::renewal::Renewal;
 
 /// A half of a log and the next record in it.
 struct Cursor {
@@ -85,7 +85,7 @@ pub(crate) fn replay(memory: &Memory, header: &Header) -> Result<u64> {
         first.advance(memory, identity)?;
         cursors.retain(|cursor| cursor.next.is_some());
     }
-    renewal.iter_mut().for_each(Renewal::finish);
+    renewal.iter_mut().try_for_each(Renewal::finish)?;
     if records > 0 {
         memory.fence(&[(0, memory.bytes())])?;
     }

@@ -27,9 +27,10 @@
 
 use crate::error::{Error, Result};
 use crate::hash::hash_words;
-use crate::layout::{LINE, Layout, PAGE, PAGE_SUMS};
+use crate::layout::{LINE, Layout, PAGE, PAGE_SUMS, SUM};
 use crate::memory::Memory;
 use crate::mutex::locked;
+use crate::renewal::Renewal;
 use crate::space::{self, Kind, block_bytes};
 use crate::sync::Mutex;
 use crate::tx::{ArrayShape, CAPACITY_AT, Meta};
@@ -39,12 +40,16 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const LINE_WORDS: usize = LINE as usize / 8;
 
+/// What is wrong with a line.
+pub(crate) const WRONG: &str = "this is not what the checksum says";
+
 /// What a heap with checksums knows about them while it is open.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    layout: Layout,
-    /// Where the first page lies.
-    data: u64,
+    pub layout: Layout,
+    /// Where the first page lies, and the checksum of its first line.
+    pub data: u64,
+    first: u64,
     /// By the number of the type less one: bytes from one element of an array block to the next; 0: it is no array.
     strides: Vec<u64>,
     /// A bit for each page: it has been compared, or was free and taken.
@@ -55,16 +60,18 @@ pub(crate) struct Sums {
     large: Mutex<BTreeSet<u64>>,
 }
 
-/// What lies in a page.
-#[derive(Clone, Debug)]
-struct Extent {
-    pages: Range<u64>,
+/// What lies in a page, and in others of the same large block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// The first page, and the one behind the last.
+    pub pages: (u64, u64),
+    start: u64,
     /// Of the first page in the page table.
     entry: u64,
-    /// Bytes of a block from which on another lies; of a large one, all of them.
-    block_bytes: u64,
-    /// Where locks of elements lie.
-    locks: Range<u64>,
+    /// Bytes from one block to the next; a large block has no other.
+    block_bytes: u32,
+    /// Where the locks of elements begin and end.
+    locks: (u64, u64),
 }
 
 impl Sums {
@@ -75,6 +82,7 @@ impl Sums {
             Box::new(Sums {
                 layout: *layout,
                 data: layout.data(),
+                first: layout.page_sums(),
                 strides: strides.collect(),
                 known: (0..words).map(|_| AtomicU64::new(0)).collect(),
                 turn: Mutex::default(),
@@ -84,7 +92,7 @@ impl Sums {
     }
 
     /// The extent of a page in use; `None` if it is free.
-    fn extent(&self, memory: &Memory, page: u64) -> Result<Option<Extent>> {
+    pub fn extent(&self, memory: &Memory, page: u64) -> Result<Option<Extent>> {
         let first = match space::kind(memory, &self.layout, page)? {
             Kind::Free => match self.find_large(memory, page)? {
                 Some(first) => first,
@@ -93,27 +101,38 @@ impl Sums {
             _ => page,
         };
         let kind = space::kind(memory, &self.layout, first)?;
-        let extent = match kind {
-            Kind::Free => return Ok(None),
+        match kind {
+            Kind::Free => Ok(None),
             Kind::Damaged => {
                 let at = self.layout.page_table() + first * 8;
-                return Err(Error::damaged(at, "an entry of the page table that says nothing"));
+                Err(Error::damaged(at, "an entry of the page table that says nothing"))
             }
-            Kind::Small(class) => Extent {
-                pages: first..first + 1,
-                entry: kind.entry(),
-                block_bytes: block_bytes(class),
-                locks: 0..0,
-            },
+            Kind::Small(class) => Ok(Some(self.small(first, class))),
             Kind::Large(count) => {
-                let (start, bytes) = (self.layout.bytes(first), count.saturating_mul(PAGE));
-                let end = start.saturating_add(bytes);
+                let start = self.layout.bytes(first);
+                let end = start.saturating_add(count.saturating_mul(PAGE));
                 let locks = self.locks(memory, start)?;
-                let locks = locks.start.min(end)..locks.end.min(end);
-                Extent { pages: first..first + count, entry: kind.entry(), block_bytes: bytes, locks }
+                Ok(Some(Extent {
+                    pages: (first, first + count),
+                    start,
+                    entry: kind.entry(),
+                    block_bytes: u32::MAX,
+                    locks: (locks.start.min(end), locks.end.min(end)),
+                }))
             }
-        };
-        Ok(Some(extent))
+        }
+    }
+
+    /// That of a page of blocks of a size.
+    #[inline]
+    pub fn small(&self, page: u64, class: usize) -> Extent {
+        Extent {
+            pages: (page, page + 1),
+            start: self.data + page * PAGE,
+            entry: Kind::Small(class).entry(),
+            block_bytes: block_bytes(class) as u32,
+            locks: (0, 0),
+        }
     }
 
     /// The first page of the large block that has a page, of which the page table says nothing.
@@ -151,15 +170,17 @@ impl Sums {
         Ok(shape.map_or(0..0, |shape| shape.locks(at)))
     }
 
-    /// The checksum of what a line holds now.
-    fn sum(&self, memory: &Memory, extent: &Extent, line: u64) -> Result<u32> {
+    /// The checksum of what a line of a page holds now.
+    #[inline]
+    pub fn sum(memory: &Memory, extent: &Extent, line: u64) -> Result<u32> {
         let mut words = [0; LINE_WORDS];
         memory.copy_words(line, &mut words)?;
-        extent.clear_locks(&self.layout, line, &mut words);
+        extent.clear_locks(line, &mut words);
         Ok(sum(extent.entry, line, &words))
     }
 
-    fn sum_head(memory: &Memory, line: u64) -> Result<u32> {
+    /// That of the lists of a log.
+    pub fn sum_head(memory: &Memory, line: u64) -> Result<u32> {
         let mut words = [0; LINE_WORDS];
         memory.copy_words(line, &mut words)?;
         // The locks of both lists.
@@ -172,7 +193,8 @@ impl Sums {
     }
 
     /// Nobody else stores to checksums meanwhile.
-    fn keep(memory: &Memory, at: u64, sum: u32) -> Result<()> {
+    #[inline]
+    pub fn keep(memory: &Memory, at: u64, sum: u32) -> Result<()> {
         let (word, shift) = (memory.word(at & !7)?, at % 8 * 8);
         let others = word.load(Ordering::Relaxed) & !(u64::from(u32::MAX) << shift);
         word.store(others | u64::from(sum) << shift, Ordering::Relaxed);
@@ -190,7 +212,7 @@ impl Sums {
         for (i, pair) in sums.into_iter().enumerate() {
             for (k, kept) in [pair as u32, (pair >> 32) as u32].into_iter().enumerate() {
                 let line = start + (2 * i + k) as u64 * LINE;
-                if self.sum(memory, &extent, line)? != kept {
+                if Self::sum(memory, &extent, line)? != kept {
                     return Ok(Some(line));
                 }
             }
@@ -216,7 +238,16 @@ impl Sums {
     }
 
     fn at(&self, line: u64) -> u64 {
-        self.layout.sum(line).expect("a line of a page or the head of a log")
+        self.place(line).expect("a line of a page or the head of a log")
+    }
+
+    /// Where the checksum of a line lies; `None` if it has none.
+    #[inline]
+    pub fn place(&self, line: u64) -> Option<u64> {
+        match line.checked_sub(self.data) {
+            Some(offset) => Some(self.first + offset / LINE * SUM),
+            None => self.layout.sum_of_head(line),
+        }
     }
 
     #[inline(always)]
@@ -328,9 +359,6 @@ impl Memory {
     }
 }
 
-/// What is wrong with a line.
-pub(crate) const WRONG: &str = "this is not what the checksum says";
-
 /// `entry` is that of the page in the page table.
 fn sum(entry: u64, line: u64, words: &[u64; LINE_WORDS]) -> u32 {
     let hash = hash_words(line ^ entry.rotate_left(40), words);
@@ -339,152 +367,20 @@ fn sum(entry: u64, line: u64, words: &[u64; LINE_WORDS]) -> u32 {
 
 impl Extent {
     /// Words of locks count as 0.
-    fn clear_locks(&self, layout: &Layout, line: u64, words: &mut [u64; LINE_WORDS]) {
-        let start = layout.bytes(self.pages.start);
-        if self.pages.end - self.pages.start == 1 {
-            // Blocks of a page: none begins where there is no room for it. They have less than 4 GiB.
-            let (size, offset) = (self.block_bytes as u32, (line - start) as u32);
-            let mut block = offset.div_ceil(size) * size;
-            while block < offset + LINE as u32 && block + size <= PAGE as u32 {
-                words[(block - offset) as usize / 8] = 0;
-                block += size;
+    #[inline]
+    fn clear_locks(&self, line: u64, words: &mut [u64; LINE_WORDS]) {
+        let (offset, size) = (line - self.start, self.block_bytes);
+        if offset < PAGE {
+            // Blocks begin in the first page of a large one only, and none where there is no room for it.
+            let mut block = (offset as u32).div_ceil(size).wrapping_mul(size);
+            while u64::from(block) < offset + LINE && (block == 0 || block + size <= PAGE as u32) {
+                words[(u64::from(block) - offset) as usize / 8] = 0;
+                block = block.saturating_add(size);
             }
-        } else if line == start {
-            words[0] = 0;
         }
-        let locks = self.locks.start.max(line)..self.locks.end.min(line + LINE);
+        let locks = self.locks.0.max(line)..self.locks.1.min(line + LINE);
         for lock in locks.step_by(8) {
             words[(lock - line) as usize / 8] = 0;
-        }
-    }
-}
-
-/// Table lines that wait to be flushed.
-const PENDING: usize = 512;
-
-/// Checksums being made anew. Nobody else makes any meanwhile.
-pub(crate) struct Renewal<'m> {
-    sums: &'m Sums,
-    memory: &'m Memory,
-    /// What the last page belongs to, with others; nothing if it is free.
-    last: Option<(Range<u64>, Option<Extent>)>,
-    pending: [u64; PENDING],
-}
-
-impl<'m> Renewal<'m> {
-    pub fn new(sums: &'m Sums, memory: &'m Memory) -> Renewal<'m> {
-        Renewal { sums, memory, last: None, pending: [u64::MAX; PENDING] }
-    }
-
-    /// What a record changed there, which is at home.
-    pub fn change(&mut self, home: u64, words: usize) -> Result<()> {
-        self.entries(home, words)?;
-        let end = home + words as u64 * 8;
-        (home / LINE * LINE..end).step_by(LINE as usize).try_for_each(|line| self.line(line))
-    }
-
-    /// Of all pages of which a record changed the entries in the page table, if it did that.
-    pub fn entries(&mut self, home: u64, words: usize) -> Result<()> {
-        let layout = &self.sums.layout;
-        if !(layout.page_table()..layout.hints()).contains(&home) {
-            return Ok(());
-        }
-        let first = (home - layout.page_table()) / 8;
-        for page in first..first + words as u64 {
-            self.last = None;
-            let pages = match space::kind(self.memory, layout, page)? {
-                Kind::Large(count) => count,
-                _ => 1,
-            };
-            self.pages(page..page.saturating_add(pages))?;
-        }
-        Ok(())
-    }
-
-    /// Of whole pages, as far as there are any and they are in use.
-    fn pages(&mut self, pages: Range<u64>) -> Result<()> {
-        let layout = &self.sums.layout;
-        let all = self.memory.bytes().saturating_sub(self.sums.data) / PAGE;
-        for page in pages.start..pages.end.min(all) {
-            let lines = (0..PAGE).step_by(LINE as usize).take(if self.extent(page)?.is_some() {
-                usize::MAX
-            } else {
-                0
-            });
-            lines.map(|offset| layout.bytes(page) + offset).try_for_each(|line| self.line(line))?;
-        }
-        Ok(())
-    }
-
-    /// Of the lists of all logs, and of all pages in use that are wanted.
-    pub fn all(&mut self, is_wanted: impl Fn(u64) -> bool) -> Result<()> {
-        let layout = &self.sums.layout;
-        (0..layout.logs as usize).try_for_each(|log| self.line(layout.log_head(log)))?;
-        let (mut page, pages) = (0, (self.memory.bytes() - self.sums.data) / PAGE);
-        while page < pages {
-            let count = match space::kind(self.memory, layout, page)? {
-                Kind::Free => 0,
-                Kind::Large(count) => count,
-                _ => 1,
-            };
-            (page..page + count)
-                .filter(|&page| is_wanted(page))
-                .try_for_each(|page| self.pages(page..page + 1))?;
-            page += count.max(1);
-        }
-        self.finish();
-        Ok(())
-    }
-
-    /// What a page belongs to; nothing if it is free.
-    #[inline]
-    fn extent(&mut self, page: u64) -> Result<Option<&Extent>> {
-        if self.last.as_ref().is_none_or(|(pages, _)| !pages.contains(&page)) {
-            let extent = self.sums.extent(self.memory, page)?;
-            if extent.is_none() {
-                // It may be free without a record.
-                self.memory.write_back(self.sums.layout.page_table() + page * 8, 8);
-            }
-            let pages = extent.as_ref().map_or(page..page + 1, |extent| extent.pages.clone());
-            self.last = Some((pages, extent));
-        }
-        Ok(self.last.as_ref().and_then(|(_, extent)| extent.as_ref()))
-    }
-
-    /// Of one line, if it has a checksum.
-    #[inline]
-    pub fn line(&mut self, line: u64) -> Result<()> {
-        let layout = &self.sums.layout;
-        let Some(at) = layout.sum(line) else { return Ok(()) };
-        let sum = match space::page_of(layout, line) {
-            None => Sums::sum_head(self.memory, line)?,
-            Some(page) => {
-                let (sums, memory) = (self.sums, self.memory);
-                let Some(extent) = self.extent(page)? else { return Ok(()) };
-                sums.sum(memory, extent, line)?
-            }
-        };
-        Sums::keep(self.memory, at, sum)?;
-        self.flush(at / LINE);
-        Ok(())
-    }
-
-    /// Lines with many checksums are flushed once, mostly.
-    #[inline]
-    fn flush(&mut self, line: u64) {
-        let place = &mut self.pending[line as usize % PENDING];
-        if *place != line {
-            if *place != u64::MAX {
-                self.memory.write_back_line(*place * LINE);
-            }
-            *place = line;
-        }
-    }
-
-    /// Starts to write back what is left.
-    pub fn finish(&mut self) {
-        for line in self.pending.iter_mut().filter(|line| **line != u64::MAX) {
-            self.memory.write_back_line(std::mem::replace(line, u64::MAX) * LINE);
         }
     }
 }
