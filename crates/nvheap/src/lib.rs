@@ -131,6 +131,7 @@ pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stat};
 pub use inspect::{
     BlockSize, Check, Compacted, Cycle, Inspection, Limits, Reference, Summary, Unreachable, Value, compact,
+    compact_with_checksums,
 };
 pub use memory::Persistence;
 pub use migrate::{Migration, migrate};

@@ -18,6 +18,8 @@ pub struct Check {
     pub bytes: u64,
     /// Pages of 64 KiB without blocks.
     pub free_pages: u64,
+    /// Whether the heap has checksums, all of which were compared.
+    pub checksums: bool,
     /// Blocks that nothing reaches from the root: circles, what a program has forgotten, and what only these point to.
     pub unreachable: u64,
     /// Bytes of those blocks.
@@ -101,6 +103,7 @@ impl<'v> Checker<'v> {
             blocks: survey.blocks.len() as u64,
             bytes: survey.blocks.iter().map(|block| block.bytes).sum(),
             free_pages: survey.free_pages,
+            checksums: view.memory.sums().is_some(),
             unreachable: unreachable.len() as u64,
             unreachable_bytes: unreachable.iter().map(|&index| survey.blocks[index].bytes).sum(),
             cycle_count: cycles.len() as u64,

@@ -50,6 +50,8 @@ pub struct Compacted {
 
 /// Where each block goes, and the pages it takes.
 struct Plan {
+    /// Of the new file.
+    layout: Layout,
     /// By the index of the block; 0: it is left out.
     homes: Vec<u64>,
     /// Its references from then on.
@@ -68,7 +70,18 @@ struct Plan {
 /// # Errors
 /// [`Error::Busy`] if somebody has it open, [`Error::Damaged`] if a check finds anything: then the file stays as it is.
 pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
-    let path = path.as_ref();
+    replace(path.as_ref(), unreachable, false)
+}
+
+/// The same of a heap that has checksums from then on ([`crate::Options::checksums`]), whether or not it has them already.
+///
+/// # Errors
+/// As of [`compact`].
+pub fn compact_with_checksums(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
+    replace(path.as_ref(), unreachable, true)
+}
+
+fn replace(path: &Path, unreachable: Unreachable, checksums: bool) -> Result<Compacted> {
     let old = open_locked(path)?;
     let replacement = Replacement::of(&old, path)?;
     let bytes_before = replacement.bytes_before();
@@ -79,7 +92,9 @@ pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compa
     }
     let dropped = if unreachable == Unreachable::Drop { &checked.unreachable[..] } else { &[] };
     let references = (unreachable == Unreachable::Drop).then_some(&checked.references[..]);
-    let plan = Plan::new(heap.view(), &checked.survey, dropped, references)?;
+    let layout = heap.header.layout;
+    let layout = Layout { checksums: checksums || layout.checksums, ..layout };
+    let plan = Plan::new((heap.view(), layout), &checked.survey, dropped, references)?;
     let blocks = plan.homes.iter().filter(|&&home| home > 0).count() as u64;
     let new = heap.write(&replacement, path, &checked.survey, &plan, blocks)?;
     let bytes = replacement.finish(&new)?;
@@ -90,7 +105,7 @@ pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compa
 impl Plan {
     /// `references`: what is counted from then on, but for what the blocks that are `dropped` hold.
     fn new(
-        view: View<'_>,
+        (view, layout): (View<'_>, Layout),
         survey: &Survey,
         dropped: &[usize],
         references: Option<&[(u64, u64)]>,
@@ -117,10 +132,10 @@ impl Plan {
                 metas[to] = Meta::new(meta.strong() - strong, meta.weak() - weak, meta.tag());
             }
         }
-        Ok(Plan::place(view.layout, survey, metas, is_destroyed))
+        Ok(Plan::place(layout, survey, metas, is_destroyed))
     }
 
-    fn place(layout: &Layout, survey: &Survey, metas: Vec<Meta>, is_destroyed: Vec<bool>) -> Plan {
+    fn place(layout: Layout, survey: &Survey, metas: Vec<Meta>, is_destroyed: Vec<bool>) -> Plan {
         let mut of_class: Vec<Vec<usize>> = vec![Vec::new(); CLASSES + 1];
         for (index, block) in survey.blocks.iter().enumerate() {
             if !is_destroyed[index] || metas[index].weak() > 0 {
@@ -128,6 +143,7 @@ impl Plan {
             }
         }
         let mut plan = Plan {
+            layout,
             homes: vec![0; metas.len()],
             metas,
             is_destroyed,
@@ -172,7 +188,7 @@ impl Inspection {
         plan: &Plan,
         blocks: u64,
     ) -> Result<File> {
-        let Header { layout, .. } = self.header;
+        let layout = plan.layout;
         let (beside, new) = (replacement.beside(), replacement.begin()?);
         let bytes = layout.bytes(plan.pages);
         for (at, bytes) in layout.stored(plan.pages) {
@@ -202,7 +218,7 @@ impl Inspection {
         target.fence(&[(0, bytes)])?;
         write_header(
             &target,
-            &Header { root: pack(plan.home(survey, self.root_at()), 1).get(), ..self.header },
+            &Header { layout, root: pack(plan.home(survey, self.root_at()), 1).get(), ..self.header },
         )?;
         target.sync_file()?;
         let found = Inspection::open_in(clone()?, path)?.check()?;

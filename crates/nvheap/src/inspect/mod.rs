@@ -18,7 +18,7 @@ mod valid;
 mod value;
 
 pub use check::{Check, Cycle};
-pub use compact::{Compacted, Unreachable, compact};
+pub use compact::{Compacted, Unreachable, compact, compact_with_checksums};
 pub use summary::{BlockSize, Summary};
 pub use value::{Limits, Reference, Value};
 

@@ -4,7 +4,7 @@
 
 use nvlab_nvheap::{
     Brand, Error, Heap, Inspection, Options, PBTreeMap, PString, PVec, Persist, Result, Strong, Tx,
-    Unreachable, compact, migrate,
+    Unreachable, compact, compact_with_checksums, migrate,
 };
 use nvlab_rvm::Rvm;
 use nvlab_rvm::log::file::FileLog;
@@ -275,14 +275,10 @@ fn damage_is_not_summed_with_what_is_put_beside_it() {
     drop(heap);
     let at = flip(&path, 1 << 40);
     let heap = Heap::<Summed>::open(&path, options()).unwrap();
-    for _ in 0..3 {
-        // Another page is found for it.
-        let _ = change(&heap, |root, tx| {
-            let node = Strong::new(tx, Node { number: 1, next: None })?;
-            node.write(tx)?.next = root.nodes.take();
-            root.nodes = Some(node);
-            Ok(())
-        });
+    // More than a page holds: other pages are found for them.
+    let _ = change(&heap, add);
+    for _ in 0..30 {
+        change(&heap, |root, tx| (0..50).try_for_each(|_| add(root, tx))).unwrap();
     }
     drop(heap);
     let found = problems(&path);
@@ -327,6 +323,29 @@ fn copies_keep_them() {
         let at = flip(&path, 77_000);
         assert_eq!(problems(&path).len(), usize::from(checksums), "byte {at}");
     }
+}
+
+#[test]
+fn a_heap_without_them_is_given_some() {
+    let _turn = turn();
+    let (_folder, path) = folder();
+    let heap = Heap::<Summed>::create(&path, Options { checksums: false, ..options() }, make).unwrap();
+    // What waits in the logs comes along.
+    change(&heap, |root, tx| Ok(*root.large.write(tx, 5)? = 6)).unwrap();
+    let image = std::fs::read(&path).unwrap();
+    drop(heap);
+    std::fs::write(&path, image).unwrap();
+    for _ in 0..2 {
+        compact_with_checksums(&path, Unreachable::Keep).unwrap();
+        let found = Inspection::open(&path).unwrap().check().unwrap();
+        assert!(found.checksums && found.problems.is_empty(), "{found:?}");
+    }
+    let heap = Heap::<Summed>::open(&path, options()).unwrap();
+    let found = [5, LARGE - 1].map(|index| element(&heap, index).unwrap());
+    assert_eq!(found, [6, MARK + LARGE as u64 - 1]);
+    drop(heap);
+    flip(&path, 100_000);
+    assert_eq!(problems(&path).len(), 1);
 }
 
 #[test]
