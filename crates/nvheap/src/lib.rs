@@ -69,7 +69,8 @@
 //! 3. No crash leaks a block or loses a reference. Objects in a circle, and those to which all pointers were forgotten
 //!    (`mem::forget`), are freed by [`Heap::collect_cycles`] only. A transaction
 //!    may be of any size.
-//! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file.
+//! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file. A heap with
+//!    checksums ([`Options::checksums`]) returns errors for values that are damaged.
 //! 5. A file is examined without its program ([`Inspection`]), and made as small as what it holds ([`compact`]).
 //! 6. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file. In a
 //!    memory window it means what its device promises (eNVy: neither a killed program nor a killed server loses anything).

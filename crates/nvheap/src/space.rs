@@ -351,9 +351,9 @@ impl Inner {
                 Kind::Small(class)
                     if hint(memory, layout, page)? >= PAGE / block_bytes(class)
                         && !self.taken.contains(&page)
-                        && free_blocks(memory, layout, class, page)? == PAGE / block_bytes(class) =>
+                        && free_blocks(memory, layout, class, page)? == PAGE / block_bytes(class)
+                        && memory.examine(layout.bytes(page), PAGE).is_ok() =>
                 {
-                    memory.examine(layout.bytes(page), PAGE)?;
                     // Nobody finds it any more. The entry is a promise about empty blocks only, so it needs no record:
                     // before or after it, the page holds nothing.
                     let entry = layout.page_table() + page * 8;

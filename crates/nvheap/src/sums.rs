@@ -19,7 +19,7 @@
 //!    (`space::Inner::reclaim`).
 //!
 //! What is not noticed: damage that happens to a page in memory or on its device after it was compared, where the program then changes
-//! the same line; and damage, between a crash and the recovery from it, to other words of lines that are replayed.
+//! the same line, or in a backup; and damage, between a crash and the recovery from it, to other words of lines that are replayed.
 //!
 //! Rejected: *a sum for each object*, of which the shape of each has to be known at each change; *a sum for each 4 KiB*, as 64 lines
 //! would have to be read for one that has changed; *a bit in memory for each line that has been compared*, which commits would
@@ -56,7 +56,7 @@ pub(crate) struct Sums {
     known: Box<[AtomicU64]>,
     /// Held by who compares.
     turn: Mutex<()>,
-    /// First pages of large blocks that have been found, some of which may be free by now.
+    /// First pages of large blocks that have been found. Those that are free by now are removed when somebody meets them.
     large: Mutex<BTreeSet<u64>>,
 }
 
@@ -137,25 +137,22 @@ impl Sums {
 
     /// The first page of the large block that has a page, of which the page table says nothing.
     fn find_large(&self, memory: &Memory, page: u64) -> Result<Option<u64>> {
-        let has = |first: u64| -> Result<Option<bool>> {
-            Ok(match space::kind(memory, &self.layout, first)? {
-                Kind::Free => None,
-                Kind::Large(count) => Some(page - first < count),
-                _ => Some(false),
-            })
-        };
-        let last = locked(&self.large).range(..page).next_back().copied();
-        if let Some(first) = last
-            && has(first)? == Some(true)
-        {
-            return Ok(Some(first));
+        let mut large = locked(&self.large);
+        while let Some(&first) = large.range(..page).next_back() {
+            match space::kind(memory, &self.layout, first)? {
+                Kind::Large(count) if page - first < count => return Ok(Some(first)),
+                Kind::Large(_) => break,
+                _ => large.remove(&first),
+            };
         }
         for first in (0..page).rev() {
-            if let Some(is_it) = has(first)? {
-                if is_it {
-                    locked(&self.large).insert(first);
+            match space::kind(memory, &self.layout, first)? {
+                Kind::Free => {}
+                Kind::Large(count) if page - first < count => {
+                    large.insert(first);
+                    return Ok(Some(first));
                 }
-                return Ok(is_it.then_some(first));
+                _ => break,
             }
         }
         Ok(None)
