@@ -90,8 +90,10 @@ compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
 mod arena;
 mod backup;
+mod block;
 mod collect;
 pub mod collections;
+mod compare;
 mod core;
 mod error;
 mod hash;

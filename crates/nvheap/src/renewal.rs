@@ -1,10 +1,11 @@
 //! Checksums being made anew, of what is at home: see [`crate::sums`].
 
+use crate::compare::Extent;
 use crate::error::Result;
 use crate::layout::{LINE, PAGE};
 use crate::memory::Memory;
 use crate::space::{self, Kind};
-use crate::sums::{Extent, Sums};
+use crate::sums::Sums;
 
 /// Lines that are loaded while others are summed, together with where their checksums lie.
 const BATCH: usize = 64;
@@ -24,6 +25,14 @@ pub(crate) struct Renewal<'m> {
     free: Option<u64>,
     batch: Vec<u64>,
     pending: [u64; PENDING],
+}
+
+impl Sums {
+    /// Of a heap that is being made, without pages in use.
+    pub fn begin(&self, memory: &Memory) -> Result<()> {
+        Renewal::new(self, memory).all(|_| false)?;
+        memory.fence(&[(self.layout.sums(), self.layout.sums_bytes(0))])
+    }
 }
 
 impl<'m> Renewal<'m> {

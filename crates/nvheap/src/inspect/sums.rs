@@ -1,10 +1,10 @@
 //! Whether a heap is what its checksums say, where it has them.
 
 use super::survey::{Problems, View};
+use crate::compare::WRONG;
 use crate::error::Result;
 use crate::layout::PAGE;
 use crate::space::{self, Kind};
-use crate::sums::WRONG;
 use std::sync::atomic::Ordering;
 
 /// Compares the lists of all logs and every page in use. Of a heap of a program nothing waits to be written home.

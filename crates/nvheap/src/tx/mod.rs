@@ -26,10 +26,10 @@ mod snapshot;
 mod state;
 mod way;
 
-pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
+pub(crate) use crate::block::{ArrayShape, CAPACITY_AT, LIVE_AT, Meta, STRONG_MAX, WEAK_MAX};
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
-pub(crate) use header::{Header, Meta, STRONG_MAX, WEAK_MAX};
+pub(crate) use header::Header;
 pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, is_inside, lease, with_current};
 use own::Lent;
 use shadow::Shadow;
