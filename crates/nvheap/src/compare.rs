@@ -120,8 +120,9 @@ impl Sums {
     pub fn sum_head(memory: &Memory, line: u64) -> Result<u32> {
         let mut words = [0; LINE_WORDS];
         memory.copy_words(line, &mut words)?;
-        // The locks of both lists.
+        // The locks of both lists, and what is not used.
         (words[0], words[2]) = (0, 0);
+        words[4..].fill(0);
         Ok(sum(0, line, &words))
     }
 
@@ -158,20 +159,23 @@ impl Sums {
         Ok(None)
     }
 
-    /// The first log whose lists are not what their checksum says.
-    pub fn wrong_head(&self, memory: &Memory) -> Result<Option<u64>> {
+    /// Logs whose lists are not what their checksums say: where these lie.
+    pub fn find_wrong_heads(&self, memory: &Memory) -> Result<Vec<u64>> {
+        let mut wrong = Vec::new();
         for log in 0..self.layout.logs as usize {
             let line = self.layout.log_head(log);
             if Self::sum_head(memory, line)? != Self::kept(memory, self.at(line))? {
-                return Ok(Some(line));
+                wrong.push(line);
             }
         }
-        Ok(None)
+        Ok(wrong)
     }
 
-    /// Before the lists of logs are used.
+    /// Before the lists of logs are used: nobody uses those that are wrong until the heap is opened again.
     pub fn examine_heads(&self, memory: &Memory) -> Result<()> {
-        self.wrong_head(memory)?.map_or(Ok(()), |line| Err(Error::damaged(line, WRONG)))
+        let wrong = self.find_wrong_heads(memory)?;
+        self.wrong_heads.get_or_init(|| wrong);
+        Ok(())
     }
 
     fn at(&self, line: u64) -> u64 {
@@ -243,6 +247,11 @@ impl Memory {
             None => Ok(word),
             Some(sums) => sums.examine(self, lock, home, words).map(|()| word),
         }
+    }
+
+    /// Whether the lists of a log, which lie at `head`, were not what their checksum says when the heap was opened.
+    pub fn is_head_wrong(&self, head: u64) -> bool {
+        self.sums().is_some_and(|sums| sums.is_head_wrong(head))
     }
 
     /// Before something in these bytes is used.

@@ -10,7 +10,7 @@ use crate::mutex::locked;
 use crate::persist::{Brand, Shape, words};
 use crate::place::{self, Place};
 use crate::pointer::{Handle, PBox, offset, pack, tag_of};
-use crate::reap::{Entered, destroy_dropped, destroy_rest, reap};
+use crate::reap::{Entered, destroy_dropped, destroy_rest, reap_undamaged};
 use crate::recover;
 use crate::space::Space;
 use crate::sums::Sums;
@@ -293,9 +293,10 @@ impl<H: Brand> Heap<H> {
         if let Some(sums) = heap.core.memory.sums() {
             sums.examine_heads(&heap.core.memory)?;
         }
+        let lease = lease(&heap.core)?;
         for log in 0..heap.core.slots.len() {
-            heap.reap(log, List::Dead)?;
-            heap.reap(log, List::Kept)?;
+            reap_undamaged(lease, log, List::Dead)?;
+            reap_undamaged(lease, log, List::Kept)?;
         }
         Ok(heap)
     }
@@ -381,11 +382,6 @@ impl<H: Brand> Heap<H> {
             self.core.checkpoint(self.core.epoch.load(Ordering::Acquire))?;
         }
         Ok(())
-    }
-
-    fn reap(&self, log: usize, list: List) -> Result<()> {
-        let lease = lease(&self.core)?;
-        reap(lease, log, list)
     }
 }
 

@@ -86,10 +86,11 @@ impl<'m> Renewal<'m> {
         Ok(())
     }
 
-    /// Of the lists of all logs, and of all pages in use that are wanted.
+    /// Of the lists of all logs but those that are known to be wrong, and of all pages in use that are wanted.
     pub fn all(&mut self, is_wanted: impl Fn(u64) -> bool) -> Result<()> {
         let layout = &self.sums.layout;
-        (0..layout.logs as usize).try_for_each(|log| self.line(layout.log_head(log)))?;
+        let heads = (0..layout.logs as usize).map(|log| layout.log_head(log));
+        heads.filter(|&head| !self.sums.is_head_wrong(head)).try_for_each(|head| self.line(head))?;
         let (mut page, pages) = (0, (self.memory.bytes() - self.sums.data) / PAGE);
         while page < pages {
             let count = match space::kind(self.memory, layout, page)? {

@@ -29,6 +29,7 @@ use crate::layout::{LINE, Layout, PAGE, SUM};
 use crate::sync::Mutex;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a heap with checksums knows about them while it is open.
@@ -46,6 +47,8 @@ pub(crate) struct Sums {
     pub turn: Mutex<()>,
     /// First pages of large blocks that have been found. Those that are free by now are removed when somebody meets them.
     pub large: Mutex<BTreeSet<u64>>,
+    /// Where the lists of logs lie that were wrong when the heap was opened.
+    pub wrong_heads: OnceLock<Vec<u64>>,
 }
 
 impl Sums {
@@ -61,6 +64,7 @@ impl Sums {
                 known: (0..words).map(|_| AtomicU64::new(0)).collect(),
                 turn: Mutex::default(),
                 large: Mutex::default(),
+                wrong_heads: OnceLock::new(),
             })
         })
     }
@@ -94,8 +98,14 @@ impl Sums {
         }
     }
 
-    /// Those of a copy of the heap, of which nothing has been compared.
+    pub fn is_head_wrong(&self, head: u64) -> bool {
+        self.wrong_heads.get().is_some_and(|wrong| wrong.contains(&head))
+    }
+
+    /// Those of a copy of the heap, of which nothing has been compared but the lists of logs.
     pub fn of_copy(&self) -> Option<Box<Sums>> {
-        Sums::new(&self.layout, self.strides.iter().copied())
+        let mut sums = Sums::new(&self.layout, self.strides.iter().copied())?;
+        sums.wrong_heads = self.wrong_heads.clone();
+        Some(sums)
     }
 }

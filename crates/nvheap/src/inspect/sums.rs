@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 pub(super) fn compare(view: View<'_>, problems: &mut Problems) -> Result<()> {
     let View { memory, layout, .. } = view;
     let Some(sums) = memory.sums() else { return Ok(()) };
-    if let Some(line) = sums.wrong_head(memory)? {
+    for line in sums.find_wrong_heads(memory)? {
         problems.add(line, WRONG);
     }
     let (mut page, pages) = (0, (memory.bytes() - layout.data()) / PAGE);

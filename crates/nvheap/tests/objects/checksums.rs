@@ -12,7 +12,7 @@ use nvlab_rvm::store::SegmentFolder;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-struct Summed;
+pub(crate) struct Summed;
 impl Brand for Summed {
     type Root = Root;
 }
@@ -20,42 +20,42 @@ impl Brand for Summed {
 #[derive(Persist)]
 #[persist(heap = Summed)]
 #[repr(C)]
-struct Root {
+pub(crate) struct Root {
     /// Of 20 pages, and of 4.
-    large: PVec<u64, Summed>,
-    rest: PVec<[u64; 8], Summed>,
-    text: PString<Summed>,
-    nodes: Option<Strong<Node, Summed>>,
-    map: PBTreeMap<u64, u64, Summed>,
+    pub(crate) large: PVec<u64, Summed>,
+    pub(crate) rest: PVec<[u64; 8], Summed>,
+    pub(crate) text: PString<Summed>,
+    pub(crate) nodes: Option<Strong<Node, Summed>>,
+    pub(crate) map: PBTreeMap<u64, u64, Summed>,
 }
 
 #[derive(Persist)]
 #[persist(heap = Summed)]
 #[repr(C)]
-struct Node {
-    number: u64,
-    next: Option<Strong<Node, Summed>>,
+pub(crate) struct Node {
+    pub(crate) number: u64,
+    pub(crate) next: Option<Strong<Node, Summed>>,
 }
 
 /// One brand: tests take turns.
-fn turn() -> MutexGuard<'static, ()> {
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(|error| error.into_inner())
 }
 
-const LOGS: usize = 4;
-const LOG_BYTES: usize = 32 << 10;
+pub(crate) const LOGS: usize = 4;
+pub(crate) const LOG_BYTES: usize = 32 << 10;
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     let (logs, log_bytes) = (LOGS as u32, LOG_BYTES as u64);
     Options { bytes_max: 16 << 20, logs, log_bytes, checksums: true, ..Options::default() }
 }
 
-const LARGE: usize = 160_000;
+pub(crate) const LARGE: usize = 160_000;
 /// What an element of the large array holds, and nothing else.
-const MARK: u64 = 0x5eed_0000_0000_0000;
+pub(crate) const MARK: u64 = 0x5eed_0000_0000_0000;
 
-fn make(tx: &Tx<'_, Summed>) -> Result<Root> {
+pub(crate) fn make(tx: &Tx<'_, Summed>) -> Result<Root> {
     Ok(Root {
         large: PVec::from_fn(tx, LARGE, |index| Ok(MARK + index as u64))?,
         rest: PVec::from_fn(tx, 4000, |index| Ok([index as u64; 8]))?,
@@ -65,13 +65,13 @@ fn make(tx: &Tx<'_, Summed>) -> Result<Root> {
     })
 }
 
-fn folder() -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("heap");
     (folder, path)
 }
 
-fn change(
+pub(crate) fn change(
     heap: &Heap<Summed>,
     change: impl Fn(&mut Root, &Tx<'_, Summed>) -> Result<()> + Send + Sync,
 ) -> Result<()> {
@@ -79,18 +79,18 @@ fn change(
     heap.transaction(|tx| change(&mut *root.write(tx)?, tx))
 }
 
-fn element(heap: &Heap<Summed>, index: usize) -> Result<u64> {
+pub(crate) fn element(heap: &Heap<Summed>, index: usize) -> Result<u64> {
     let root = heap.root()?;
     heap.transaction(|tx| Ok(*root.read(tx)?.large.read(tx, index)?))
 }
 
-fn problems(path: &Path) -> Vec<String> {
+pub(crate) fn problems(path: &Path) -> Vec<String> {
     let found = Inspection::open(path).unwrap().check().unwrap();
     found.problems.iter().map(Error::to_string).collect()
 }
 
 /// Flips a bit of an element of the large array, and returns the number of the byte.
-fn flip(path: &Path, index: usize) -> usize {
+pub(crate) fn flip(path: &Path, index: usize) -> usize {
     let mut image = std::fs::read(path).unwrap();
     let word = (MARK + index as u64).to_le_bytes();
     let at = image.chunks(8).rposition(|found| found == word).unwrap() * 8;
@@ -100,7 +100,7 @@ fn flip(path: &Path, index: usize) -> usize {
 }
 
 /// Says what the damage is, and where: in its line.
-fn assert_names(error: &Error, at: usize) {
+pub(crate) fn assert_names(error: &Error, at: usize) {
     let said = error.to_string();
     let is_there = said.contains("checksum") && said.contains(&(at / 64 * 64).to_string());
     assert!(matches!(error, Error::Damaged { .. }) && is_there, "{said}, not at {at}");

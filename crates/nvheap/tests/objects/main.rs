@@ -4,6 +4,7 @@ mod basics;
 mod checksums;
 mod collections;
 mod compact;
+mod damage;
 mod entries;
 mod flips;
 mod hostile;

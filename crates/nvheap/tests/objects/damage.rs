@@ -1,0 +1,104 @@
+//! Damage that checksums find, and what goes on working beside it.
+
+#![allow(clippy::unit_arg)] // Closures that do something and end in `Ok`.
+
+use crate::checksums::{
+    LOG_BYTES, LOGS, MARK, Node, Root, Summed, assert_names, change, element, flip, folder, make, options,
+    problems, turn,
+};
+use nvlab_nvheap::{Heap, Result, Strong, Tx};
+
+/// What the number of a node is marked with.
+const NODE: u64 = MARK + (1 << 40);
+
+fn add_node(root: &mut Root, tx: &Tx<'_, Summed>, number: u64) -> Result<()> {
+    let next = root.nodes.take();
+    root.nodes = Some(Strong::new(tx, Node { number: NODE + number, next })?);
+    Ok(())
+}
+
+fn add_nodes(heap: &Heap<Summed>, nodes: u64) {
+    for first in (0..nodes).step_by(100) {
+        let add = |root: &mut Root, tx: &Tx<'_, Summed>| {
+            (first..nodes.min(first + 100)).try_for_each(|number| add_node(root, tx, number))
+        };
+        change(heap, add).unwrap();
+    }
+}
+
+/// Objects are destroyed after the transaction that dropped the first: that has happened, and so do others.
+#[test]
+fn damage_among_dropped_objects_fails_nobody_else() {
+    let _turn = turn();
+    let (folder, path) = folder();
+    let heap = Heap::<Summed>::create(&path, options(), make).unwrap();
+    // Of several pages: the first nodes are destroyed last.
+    add_nodes(&heap, 4000);
+    drop(heap);
+    let at = flip(&path, (1 << 40) + 500);
+    let heap = Heap::<Summed>::open(&path, options()).unwrap();
+    change(&heap, |root, _| Ok(root.nodes = None)).unwrap();
+    let works = |heap: &Heap<Summed>| {
+        change(heap, |root, tx| Ok(*root.large.write(tx, 7)? = 8)).unwrap();
+        assert_eq!(element(heap, 7).unwrap(), 8);
+        // More than one transaction destroys.
+        add_nodes(heap, 300);
+        change(heap, |root, _| Ok(root.nodes = None)).unwrap();
+    };
+    works(&heap);
+    std::thread::scope(|scope| scope.spawn(|| works(&heap)).join()).unwrap();
+    let copy = folder.path().join("copy");
+    std::fs::copy(&path, &copy).unwrap();
+    drop(heap);
+    for path in [copy, path] {
+        for _ in 0..2 {
+            works(&Heap::<Summed>::open(&path, options()).unwrap());
+        }
+        let found = problems(&path);
+        assert!(found.iter().any(|problem| problem.contains(&(at / 64 * 64).to_string())), "{found:?}");
+    }
+}
+
+/// Lists of logs that are wrong are left alone.
+#[test]
+fn lists_that_are_wrong_are_not_used() {
+    let _turn = turn();
+    let (folder, path) = folder();
+    let heap = Heap::<Summed>::create(&path, options(), make).unwrap();
+    add_nodes(&heap, 300);
+    drop(heap);
+    let whole = std::fs::read(&path).unwrap();
+    let head = |log| 65536 + log * (4096 + LOG_BYTES);
+    let damage = |at: &[usize]| {
+        let mut image = whole.clone();
+        at.iter().for_each(|&at| image[at] ^= 4);
+        std::fs::write(&path, image).unwrap();
+    };
+    let drop_nodes = |heap: &Heap<Summed>| change(heap, |root, _| Ok(root.nodes = None));
+    // A word that nobody uses.
+    damage(&[head(0) + 40]);
+    drop_nodes(&Heap::<Summed>::open(&path, options()).unwrap()).unwrap();
+    assert!(problems(&path).is_empty(), "{:?}", problems(&path));
+    // One log: others are used.
+    for word in [8, 24] {
+        damage(&[head(0) + word]);
+        let heap = Heap::<Summed>::open(&path, options()).unwrap();
+        drop_nodes(&heap).unwrap();
+        let copy = folder.path().join("copy");
+        heap.backup_to(&copy).unwrap();
+        drop(heap);
+        for path in [copy, path.clone()] {
+            let found = problems(&path);
+            assert!(found.iter().any(|problem| problem.contains("checksum")), "{word}: {found:?}");
+            let _ = std::fs::remove_file(folder.path().join("copy"));
+        }
+    }
+    // All: what does not need them works.
+    damage(&[0, 1, 2, 3].map(|log| head(log) + 8));
+    let heap = Heap::<Summed>::open(&path, options()).unwrap();
+    change(&heap, |root, tx| Ok(*root.large.write(tx, 7)? = 8)).unwrap();
+    assert_eq!(element(&heap, 7).unwrap(), 8);
+    assert_names(&drop_nodes(&heap).unwrap_err(), head(0));
+    drop(heap);
+    assert!(problems(&path).iter().filter(|problem| problem.contains("checksum")).count() == LOGS);
+}
