@@ -252,7 +252,7 @@ impl<'t> RawTx<'t> {
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
         let memory = &self.core().memory;
-        let word = memory.lock_of(lock_at, home, words)?;
+        let word = memory.lock_of(lock_at, home, words).map_err(|error| state.doom(error))?;
         let before = lock::load(word);
         if before.is_free() && !self.context.is_past.get() {
             // SAFETY: passed on.
@@ -410,7 +410,7 @@ impl<'t> RawTx<'t> {
         tag: Option<u16>,
     ) -> Result<Private<'t>> {
         let memory = &self.core().memory;
-        let word = memory.lock_of(lock_at, home, words)?;
+        let word = memory.lock_of(lock_at, home, words).map_err(|error| self.doom(error))?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
         memory.prefetch(home);
         let mut state = self.context.state();

@@ -102,3 +102,32 @@ fn lists_that_are_wrong_are_not_used() {
     drop(heap);
     assert!(problems(&path).iter().filter(|problem| problem.contains("checksum")).count() == LOGS);
 }
+
+/// A program that does not pass on the error cannot commit what was half done.
+#[test]
+fn who_met_damage_does_not_commit() {
+    let _turn = turn();
+    let (_folder, path) = folder();
+    let heap = Heap::<Summed>::create(&path, options(), make).unwrap();
+    // Room for more is left behind the last.
+    change(&heap, |root, tx| root.rest.push(tx, [NODE; 8])).unwrap();
+    drop(heap);
+    let at = [flip(&path, 1 << 40), flip(&path, 100_000)];
+    let heap = Heap::<Summed>::open(&path, options()).unwrap();
+    type Careless = fn(&mut Root, &Tx<'_, Summed>) -> bool;
+    let careless: [(usize, Careless); 3] = [
+        (at[0], |root, tx| root.rest.push(tx, [1; 8]).is_err()),
+        (at[1], |root, tx| root.large.write(tx, 100_000).is_err()),
+        (at[1], |root, tx| root.large.read(tx, 100_000).is_err()),
+    ];
+    for (at, meet) in careless {
+        let changed = change(&heap, |root, tx| {
+            *root.large.write(tx, 3)? = 9;
+            Ok(assert!(meet(root, tx)))
+        });
+        assert_names(&changed.unwrap_err(), at);
+        assert_eq!(element(&heap, 3).unwrap(), MARK + 3);
+        let root = heap.root().unwrap();
+        assert_eq!(heap.transaction(|tx| Ok(root.read(tx)?.rest.len())).unwrap(), 4001);
+    }
+}
