@@ -6,7 +6,7 @@ use crate::checksums::{
     LOG_BYTES, LOGS, MARK, Node, Root, Summed, assert_names, change, element, flip, folder, make, options,
     problems, turn,
 };
-use nvlab_nvheap::{Heap, Result, Strong, Tx};
+use nvlab_nvheap::{Error, Heap, Result, Strong, Tx};
 
 /// What the number of a node is marked with.
 const NODE: u64 = MARK + (1 << 40);
@@ -130,4 +130,39 @@ fn who_met_damage_does_not_commit() {
         let root = heap.root().unwrap();
         assert_eq!(heap.transaction(|tx| Ok(root.read(tx)?.rest.len())).unwrap(), 4001);
     }
+}
+
+/// What waits in the logs is replayed though the page table says nothing about a page that it changes.
+#[test]
+fn a_damaged_entry_of_the_page_table_does_not_stop_replay() {
+    let _turn = turn();
+    let (_folder, path) = folder();
+    let heap = Heap::<Summed>::create(&path, options(), make).unwrap();
+    add_nodes(&heap, 10);
+    heap.checkpoint().unwrap();
+    change(&heap, |root, tx| {
+        *root.large.write(tx, 7)? = 8;
+        root.nodes.as_mut().map_or(Ok(()), |node| Ok(node.write(tx)?.number = 5))
+    })
+    .unwrap();
+    let mut image = std::fs::read(&path).unwrap();
+    drop(heap);
+    let table = 65536 + LOGS * (4096 + LOG_BYTES);
+    // Of blocks of 48 B, in which only nodes are.
+    let entries: Vec<usize> = (table..table + 256 * 8).step_by(8).filter(|&at| image[at] == 2).collect();
+    assert_eq!(entries.len(), 1);
+    image[entries[0]] ^= 0x40;
+    std::fs::write(&path, image).unwrap();
+    assert!(!problems(&path).is_empty());
+    for _ in 0..2 {
+        let heap = Heap::<Summed>::open(&path, options()).unwrap();
+        assert_eq!(element(&heap, 7).unwrap(), 8);
+        let root = heap.root().unwrap();
+        let read = heap.transaction(|tx| match &root.read(tx)?.nodes {
+            Some(node) => Ok(node.read(tx)?.number),
+            None => Ok(0),
+        });
+        assert!(matches!(read, Err(Error::Damaged { .. })), "{read:?}");
+    }
+    assert!(!problems(&path).is_empty());
 }
