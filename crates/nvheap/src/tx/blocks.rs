@@ -170,12 +170,16 @@ impl<'t> RawTx<'t> {
     /// Pages for blocks of a size, or for one large block; what is in them is zero, unless they have blocks of the size.
     fn take_pages(self, state: &mut State, class: Option<usize>, count: u64) -> Result<u64> {
         let (memory, layout, space) = (&self.core().memory, &self.core().layout, &self.core().space);
-        let taken = space.take(memory, layout, class, count)?;
+        let taken = loop {
+            let taken = space.take(memory, layout, class, count)?;
+            match taken.is_partial {
+                true if memory.examine(layout.bytes(taken.page), PAGE).is_ok() => return Ok(taken.page),
+                // It is damaged: nobody gives it back, so nobody is given it again.
+                true => {}
+                false => break taken,
+            }
+        };
         let page = taken.page;
-        if taken.is_partial {
-            memory.examine(layout.bytes(page), PAGE)?;
-            return Ok(page);
-        }
         memory.taken(page..page + count);
         state.pages.push((page, count, class));
         self.clean(state, &taken)?;

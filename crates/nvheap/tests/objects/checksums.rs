@@ -275,8 +275,8 @@ fn damage_is_not_summed_with_what_is_put_beside_it() {
     drop(heap);
     let at = flip(&path, 1 << 40);
     let heap = Heap::<Summed>::open(&path, options()).unwrap();
-    // More than a page holds: other pages are found for them.
-    let _ = change(&heap, add);
+    // More than a page holds, and none of them there: other pages are found for them.
+    change(&heap, add).unwrap();
     for _ in 0..30 {
         change(&heap, |root, tx| (0..50).try_for_each(|_| add(root, tx))).unwrap();
     }
