@@ -135,7 +135,8 @@ impl Sums {
     pub fn keep(memory: &Memory, at: u64, sum: u32) -> Result<()> {
         let (word, shift) = (memory.word(at & !7)?, at % 8 * 8);
         let others = word.load(Ordering::Relaxed) & !(u64::from(u32::MAX) << shift);
-        word.store(others | u64::from(sum) << shift, Ordering::Relaxed);
+        // Who finds it finds that the page is known: see `unchanged`.
+        word.store(others | u64::from(sum) << shift, Ordering::Release);
         Ok(())
     }
 
@@ -243,10 +244,13 @@ impl Memory {
     #[inline(always)]
     pub fn lock_of(&self, lock: u64, home: u64, words: usize) -> Result<&crate::sync::AtomicU64> {
         let word = self.lock_word(lock)?;
-        match self.sums() {
-            None => Ok(word),
-            Some(sums) => sums.examine(self, lock, home, words).map(|()| word),
-        }
+        self.examine_locked(lock, home, words).map(|()| word)
+    }
+
+    /// Before a transaction uses the words at `home`, which the lock at `lock` protects.
+    #[inline(always)]
+    pub fn examine_locked(&self, lock: u64, home: u64, words: usize) -> Result<()> {
+        self.sums().map_or(Ok(()), |sums| sums.examine(self, lock, home, words))
     }
 
     /// Whether the lists of a log, which lie at `head`, were not what their checksum says when the heap was opened.

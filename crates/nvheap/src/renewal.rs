@@ -6,6 +6,7 @@ use crate::layout::{LINE, PAGE};
 use crate::memory::Memory;
 use crate::space::{self, Kind};
 use crate::sums::Sums;
+use std::ops::Range;
 
 /// Lines that are loaded while others are summed, together with where their checksums lie.
 const BATCH: usize = 64;
@@ -21,8 +22,8 @@ pub(crate) struct Renewal<'m> {
     /// Large blocks that were found last, and how many were.
     large: [Option<Extent>; LARGE],
     large_count: usize,
-    /// The page that was found to be free last.
-    free: Option<u64>,
+    /// The pages in a row that were found to be free last.
+    free: Range<u64>,
     batch: Vec<u64>,
     pending: [u64; PENDING],
 }
@@ -38,7 +39,7 @@ impl Sums {
 impl<'m> Renewal<'m> {
     pub fn new(sums: &'m Sums, memory: &'m Memory) -> Renewal<'m> {
         let (large, batch, pending) = ([None; LARGE], Vec::with_capacity(BATCH), [u64::MAX; PENDING]);
-        Renewal { sums, memory, large, large_count: 0, free: None, batch, pending }
+        Renewal { sums, memory, large, large_count: 0, free: 0..0, batch, pending }
     }
 
     /// What a record changed there, which is at home.
@@ -62,7 +63,7 @@ impl<'m> Renewal<'m> {
         if !(layout.page_table()..layout.hints()).contains(&home) {
             return Ok(());
         }
-        (self.large, self.free) = ([None; LARGE], None);
+        (self.large, self.free) = ([None; LARGE], 0..0);
         let first = (home - layout.page_table()) / 8;
         for page in first..first + words as u64 {
             let count = match space::kind(self.memory, layout, page)? {
@@ -118,10 +119,15 @@ impl<'m> Renewal<'m> {
     }
 
     fn find(&mut self, page: u64) -> Result<Option<Extent>> {
-        if self.free == Some(page) {
+        if self.free.contains(&page) {
             return Ok(None);
         }
-        let extent = match self.sums.extent(self.memory, page) {
+        // No block that begins in front of a free page has the one behind it.
+        let is_next = page == self.free.end
+            && !self.free.is_empty()
+            && space::kind(self.memory, &self.sums.layout, page)? == Kind::Free;
+        let extent = match is_next.then_some(Ok(None)).unwrap_or_else(|| self.sums.extent(self.memory, page))
+        {
             // No checksum is made where the page table or the block's header is wrong: what is written there is written all the same,
             // and whoever uses it is refused.
             Err(Error::Damaged { .. }) => return Ok(None),
@@ -131,7 +137,7 @@ impl<'m> Renewal<'m> {
             self.large[self.large_count % LARGE] = extent;
             self.large_count += 1;
         } else {
-            self.free = Some(page);
+            self.free = if is_next { self.free.start } else { page }..page + 1;
             // It may be free without a record.
             self.memory.write_back(self.sums.layout.page_table() + page * 8, 8);
         }

@@ -53,7 +53,7 @@ impl<'t> RawTx<'t> {
     /// A private copy of words that hold nothing yet, for a value of type `kind` if that has pointers; what the file has there is
     /// not read.
     pub fn place(self, lock: u64, home: u64, words: usize, kind: u16) -> Result<Private<'t>> {
-        self.core().memory.lock_of(lock, home, words).map_err(|error| self.doom(error))?;
+        self.core().memory.examine_locked(lock, home, words).map_err(|error| self.doom(error))?;
         let index = self.lock(lock)?;
         let mut state = self.context.state();
         if let Some(shadow) = state.shadow_of(index, home) {
