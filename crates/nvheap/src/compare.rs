@@ -6,7 +6,7 @@ use crate::hash::hash_words;
 use crate::layout::{LINE, PAGE, PAGE_SUMS};
 use crate::memory::Memory;
 use crate::mutex::locked;
-use crate::space::{self, Kind, block_bytes};
+use crate::space::{self, CLASSES, Kind, block_bytes};
 use crate::sums::Sums;
 use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
@@ -145,19 +145,48 @@ impl Sums {
         let Some(extent) = self.extent(memory, page)? else {
             return Err(Error::damaged(self.layout.bytes(page), "an object in a page that is free"));
         };
+        let wrong = self.wrong_in(memory, &extent, page)?;
+        if wrong.is_none() {
+            self.taken(page..page + 1);
+        }
+        Ok(wrong)
+    }
+
+    /// The same of a page of an extent.
+    fn wrong_in(&self, memory: &Memory, extent: &Extent, page: u64) -> Result<Option<u64>> {
         let start = self.layout.bytes(page);
         let mut sums = [0; PAGE_SUMS as usize / 8];
         memory.copy_words(self.at(start), &mut sums)?;
         for (i, pair) in sums.into_iter().enumerate() {
             for (k, kept) in [pair as u32, (pair >> 32) as u32].into_iter().enumerate() {
                 let line = start + (2 * i + k) as u64 * LINE;
-                if Self::sum(memory, &extent, line)? != kept {
+                if Self::sum(memory, extent, line)? != kept {
                     return Ok(Some(line));
                 }
             }
         }
-        self.taken(page..page + 1);
         Ok(None)
+    }
+
+    /// Whether a page that is free, as the page table says, is full of blocks of a size according to its checksums, and some are in use:
+    /// its entry is damaged. A page becomes free only when all of its blocks are, and what is in it is not summed from then on.
+    pub fn has_lost_entry(&self, memory: &Memory, page: u64) -> Result<bool> {
+        let line = self.layout.bytes(page);
+        let kept = Self::kept(memory, self.at(line))?;
+        // No page has been summed there, mostly.
+        if kept == 0 || self.is_known_page(page) {
+            return Ok(false);
+        }
+        for class in 0..CLASSES {
+            let extent = self.small(page, class);
+            if Self::sum(memory, &extent, line)? == kept
+                && self.wrong_in(memory, &extent, page)?.is_none()
+                && space::free_blocks(memory, &self.layout, class, page)? < PAGE / block_bytes(class)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Logs whose lists are not what their checksums say: where these lie.

@@ -222,10 +222,11 @@ impl<H: Brand> Heap<H> {
         // First: without a root it says that the rest is still being made.
         write_header(&memory, &header)?;
         if memory.bytes() > layout.data() {
-            // It has its full size already, and was something else before.
+            // It has its full size already, and was something else before, perhaps a heap.
+            let tables = layout.page_table()..layout.sums() + layout.sums_bytes(layout.pages_max);
             (0..layout.logs as usize)
                 .map(|log| layout.log_head(log)..layout.half(log, 0))
-                .chain([TYPES, layout.page_table()..layout.sums()])
+                .chain([TYPES, tables])
                 .try_for_each(|range| memory.clear(range))?;
         }
         memory.sums().map_or(Ok(()), |sums| sums.begin(&memory))?;

@@ -126,8 +126,8 @@ impl<'m> Renewal<'m> {
         let is_next = page == self.free.end
             && !self.free.is_empty()
             && space::kind(self.memory, &self.sums.layout, page)? == Kind::Free;
-        let extent = match is_next.then_some(Ok(None)).unwrap_or_else(|| self.sums.extent(self.memory, page))
-        {
+        let found = if is_next { Ok(None) } else { self.sums.extent(self.memory, page) };
+        let extent = match found {
             // No checksum is made where the page table or the block's header is wrong: what is written there is written all the same,
             // and whoever uses it is refused.
             Err(Error::Damaged { .. }) => return Ok(None),

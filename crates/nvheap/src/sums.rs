@@ -18,8 +18,14 @@
 //! 5. Who reads that a page has become free says so durably before the epoch is done, as this may have happened without a record
 //!    (`space::Inner::reclaim`).
 //!
+//! 6. A page of which the page table says that it is free is taken only if its checksums are not those of small blocks, some of them in use
+//!    (`Sums::has_lost_entry`).
+//!
 //! What is not noticed: damage that happens to a page in memory or on its device after it was compared, where the program then changes
-//! the same line, or in a backup; and damage, between a crash and the recovery from it, to other words of lines that are replayed.
+//! the same line, or in a backup; damage to a block that was taken in an epoch that is not done, all lines of which are summed as they are
+//! found, when the epoch ends and by replay; and damage, between a crash and the recovery from it, to other words of lines that are
+//! replayed. Of a large block whose entry in the page table is damaged, the pages behind its first may be taken by others before they
+//! are compared.
 //!
 //! Rejected: *a sum for each object*, of which the shape of each has to be known at each change; *a sum for each 4 KiB*, as 64 lines
 //! would have to be read for one that has changed; *a bit in memory for each line that has been compared*, which commits would

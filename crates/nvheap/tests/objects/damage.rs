@@ -6,7 +6,7 @@ use crate::checksums::{
     LOG_BYTES, LOGS, MARK, Node, Root, Summed, assert_names, change, element, flip, folder, make, options,
     problems, turn,
 };
-use nvlab_nvheap::{Error, Heap, Result, Strong, Tx};
+use nvlab_nvheap::{Error, Heap, Options, PVec, Result, Strong, Tx};
 
 /// What the number of a node is marked with.
 const NODE: u64 = MARK + (1 << 40);
@@ -147,11 +147,8 @@ fn a_damaged_entry_of_the_page_table_does_not_stop_replay() {
     .unwrap();
     let mut image = std::fs::read(&path).unwrap();
     drop(heap);
-    let table = 65536 + LOGS * (4096 + LOG_BYTES);
-    // Of blocks of 48 B, in which only nodes are.
-    let entries: Vec<usize> = (table..table + 256 * 8).step_by(8).filter(|&at| image[at] == 2).collect();
-    assert_eq!(entries.len(), 1);
-    image[entries[0]] ^= 0x40;
+    let entry = entry_of_nodes(&image);
+    image[entry] ^= 0x40;
     std::fs::write(&path, image).unwrap();
     assert!(!problems(&path).is_empty());
     for _ in 0..2 {
@@ -165,4 +162,50 @@ fn a_damaged_entry_of_the_page_table_does_not_stop_replay() {
         assert!(matches!(read, Err(Error::Damaged { .. })), "{read:?}");
     }
     assert!(!problems(&path).is_empty());
+}
+
+/// A page of objects of which the page table says that it is free is not given to others; without checksums it is.
+#[test]
+fn a_page_whose_entry_is_lost_is_not_used_again() {
+    let _turn = turn();
+    for checksums in [true, false] {
+        let (_folder, path) = folder();
+        let options = Options { checksums, ..options() };
+        let heap = Heap::<Summed>::create(&path, options.clone(), make).unwrap();
+        add_nodes(&heap, 500);
+        drop(heap);
+        let mut image = std::fs::read(&path).unwrap();
+        let entry = entry_of_nodes(&image);
+        image[entry] = 0;
+        std::fs::write(&path, &image).unwrap();
+        assert!(!problems(&path).is_empty());
+        // Behind the logs, which may have it too.
+        let at = image.chunks(8).rposition(|word| word == NODE.to_le_bytes()).unwrap() * 8 / 65536 * 65536;
+        for _ in 0..2 {
+            let heap = Heap::<Summed>::open(&path, options.clone()).unwrap();
+            add_nodes(&heap, 3000);
+            let fill = |root: &mut Root, tx: &Tx<'_, Summed>| {
+                root.large = PVec::from_fn(tx, 50_000, |index| Ok(index as u64))?;
+                Ok(())
+            };
+            (0..5).for_each(|_| change(&heap, fill).unwrap());
+        }
+        let mut found = std::fs::read(&path).unwrap();
+        assert_eq!(found[at..at + 65536] == image[at..at + 65536], checksums);
+        if checksums {
+            // With its entry it is what it was.
+            found[entry] = 2;
+            std::fs::write(&path, found).unwrap();
+            assert!(problems(&path).is_empty(), "{:?}", problems(&path));
+        }
+    }
+}
+
+/// Where the page table has the only page of blocks of 48 B, which nodes take.
+fn entry_of_nodes(image: &[u8]) -> usize {
+    let table = 65536 + LOGS * (4096 + LOG_BYTES);
+    let mut entries = (table..table + 256 * 8).step_by(8).filter(|&at| image[at] == 2);
+    let entry = entries.next().unwrap();
+    assert_eq!(entries.next(), None);
+    entry
 }
