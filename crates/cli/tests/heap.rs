@@ -133,7 +133,7 @@ fn a_heap_is_shown_checked_and_compacted() {
     assert_eq!(objects[0]["value"]["favourite"]["to"], objects[1]["at"]);
 
     let checked = printed(&folder, &["heap", "check", "bank"]);
-    assert!(checked.contains("undamaged\nnothing leads to 2 blocks, 96 B\n"), "{checked}");
+    assert!(checked.contains("without checksums, undamaged\nnothing leads to 2 blocks, 96 B\n"), "{checked}");
     assert!(checked.contains("lost: 2 Account"), "{checked}");
     assert_eq!(std::fs::read(&path).unwrap(), before, "looking changes nothing");
 
@@ -150,6 +150,30 @@ fn a_heap_is_shown_checked_and_compacted() {
     });
     assert_eq!(balance.unwrap(), 100);
     assert_eq!(Kind::Savings as u8, 2);
+}
+
+/// A number that is another one is noticed by a heap that has been given checksums.
+#[test]
+fn a_heap_is_given_checksums() {
+    let _turn = turn();
+    let folder = Folder::new("heap-checksums");
+    let path = folder.0.join("bank");
+    drop(create(&path));
+    printed(&folder, &["heap", "compact", "bank", "--checksums"]);
+    let stat = json(&folder, &["heap", "stat", "bank", "--json"]);
+    assert_eq!((&stat["version"], &stat["checksums"]), (&3.into(), &true.into()));
+    let checked = printed(&folder, &["heap", "check", "bank"]);
+    assert!(checked.contains("with checksums, undamaged\n"), "{checked}");
+    assert_eq!(json(&folder, &["heap", "check", "bank", "--json"])["checksums"], true);
+    let mut damaged = std::fs::read(&path).unwrap();
+    let balance = damaged.chunks(8).rposition(|word| word == 100_u64.to_le_bytes()).unwrap() * 8;
+    damaged[balance] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let found = folder.run(&["heap", "check", "bank"]);
+    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
+    assert!(String::from_utf8_lossy(&found.stdout).contains("checksum says"), "{}", said(&found));
+    let dumped = folder.run(&["heap", "dump", "bank"]);
+    assert_eq!(dumped.status.code(), Some(1), "{}", said(&dumped));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What an operation costs: swaps of random elements (SPS), TPC-B, and inserts and deletes in a B-tree and a hash table, in CPU
 //! time of the thread.
 //!
-//! `cargo run --release -p nvlab-nvheap --example operations -- [elements] [operations] [threads] [folder] [workload,...]`
+//! `cargo run --release -p nvlab-nvheap --example operations -- [elements] [operations] [threads] [folder] [workload,...]
+//! [checksums]`; the last word gives the heaps checksums.
 //!
 //! Under `valgrind --tool=callgrind`, the difference between runs of 100000 and 200000 operations of one workload is 110000 of
 //! them, a tenth of which are the warm-up.
@@ -91,10 +92,6 @@ struct HashedRoot {
     map: PHashMap<u64, u64, Hashed>,
 }
 
-fn options() -> Options {
-    Options { bytes_max: 1 << 30, ..Options::default() }
-}
-
 fn draw(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -165,10 +162,17 @@ struct Run<'a> {
     operations: u64,
     threads: u64,
     folder: &'a Path,
+    checksums: bool,
+}
+
+impl Run<'_> {
+    fn options(&self) -> Options {
+        Options { bytes_max: 1 << 30, checksums: self.checksums, ..Options::default() }
+    }
 }
 
 fn sps(run: &Run<'_>) {
-    let heap = Heap::<Swaps>::create(run.folder.join("swaps"), options(), |tx| {
+    let heap = Heap::<Swaps>::create(run.folder.join("swaps"), run.options(), |tx| {
         Ok(SwapRoot { elements: PVec::from_fn(tx, run.elements as usize, |i| Ok([i as u64; 8]))? })
     })
     .unwrap();
@@ -185,7 +189,7 @@ fn sps(run: &Run<'_>) {
 
 fn tpc_b(run: &Run<'_>) {
     let accounts = run.elements / 10 * 10;
-    let heap = Heap::<Bank>::create(run.folder.join("bank"), options(), |tx| {
+    let heap = Heap::<Bank>::create(run.folder.join("bank"), run.options(), |tx| {
         let rows = |count| PVec::from_fn(tx, count, |_| Ok(Row { balance: 0, rest: [0; 11] }));
         let entry = Posting { account: 0, teller: 0, branch: 0, number: 0, amount: 0 };
         let history = |_| Ok(History { next: 0, entries: PVec::from_fn(tx, 1 << 16, |_| Ok(entry))? });
@@ -209,7 +213,7 @@ macro_rules! toggles {
     ($name:ident, $brand:ident, $root:ident, $map:ident, $called:literal) => {
         fn $name(run: &Run<'_>) {
             let make = |tx: &Tx<'_, $brand>| Ok($root { map: $map::new(tx)? });
-            let heap = Heap::<$brand>::create(run.folder.join($called), options(), make).unwrap();
+            let heap = Heap::<$brand>::create(run.folder.join($called), run.options(), make).unwrap();
             let root = heap.root().unwrap();
             let keys = run.elements / run.threads;
             let is_there: Vec<_> = (0..run.elements).map(|key| AtomicBool::new(key % 2 == 0)).collect();
@@ -241,7 +245,7 @@ fn toggle(run: &Run<'_>) {
     for is_by_entry in [false, true] {
         let path = run.folder.join(format!("toggle-{is_by_entry}"));
         let make = |tx: &Tx<'_, Hashed>| Ok(HashedRoot { map: PHashMap::new(tx)? });
-        let heap = Heap::<Hashed>::create(path, options(), make).unwrap();
+        let heap = Heap::<Hashed>::create(path, run.options(), make).unwrap();
         let root = heap.root().unwrap();
         for key in (0..run.elements).step_by(2) {
             heap.transaction(|tx| root.read(tx)?.map.insert(tx, key, key).map(drop)).unwrap();
@@ -276,8 +280,9 @@ fn main() {
     let mut number = |default: u64| arguments.next().map_or(default, |text| text.parse().unwrap());
     let (elements, operations, threads) = (number(1 << 20), number(2_000_000), number(1));
     let folder = tempfile::tempdir_in(arguments.next().unwrap_or("/dev/shm".into())).unwrap();
-    let run = Run { elements, operations, threads, folder: folder.path() };
     let asked = arguments.next();
+    let checksums = arguments.next().is_some_and(|word| word == "checksums");
+    let run = Run { elements, operations, threads, folder: folder.path(), checksums };
     let workloads: [(_, fn(&Run<'_>)); 5] =
         [("sps", sps), ("tpc-b", tpc_b), ("b-tree", b_tree), ("hash", hash), ("toggle", toggle)];
     for (name, workload) in workloads {

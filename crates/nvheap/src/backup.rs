@@ -8,10 +8,14 @@ use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::layout::{HEADERS, Header, LINE, PAGE, TYPES};
 use crate::locked::lock;
+use crate::memory::{Memory, Persistence};
 use crate::mutex::locked;
 use crate::persist::Brand;
+use crate::place::Place;
+use crate::renewal::Renewal;
 use crate::replace::sync_name;
 use crate::snapshot::Snapshot;
+use crate::sums::Sums;
 use crate::tx::is_inside;
 use crate::wait::back_off;
 use nvlab_os::file;
@@ -81,8 +85,11 @@ fn copy(core: &Core, snapshot: &Snapshot, new: &File, path: &Path) -> Result<u64
     }
     // The halves of the logs stay empty, and so do the headers for now.
     let heads = (0..layout.logs as usize).map(|log| layout.log_head(log)..layout.log_head(log) + LINE);
-    for range in heads.chain([TYPES, layout.page_table()..bytes]) {
+    for range in heads.chain([TYPES, layout.page_table()..layout.sums(), layout.data()..bytes]) {
         copy_range(core, snapshot, (new, path), range)?;
+    }
+    if let Some(sums) = core.memory.sums() {
+        copy_sums(core, sums, (new, path), bytes)?;
     }
     let sync = || new.sync_all().map_err(Error::io("sync", &path.display()));
     sync()?;
@@ -94,6 +101,24 @@ fn copy(core: &Core, snapshot: &Snapshot, new: &File, path: &Path) -> Result<u64
     sync()?;
     sync_name(path)?;
     Ok(bytes)
+}
+
+/// Checksums are not those of the moment: those of what may have changed since the heap was opened are made anew. Others are
+/// copied, and with them what they say about damage.
+fn copy_sums(core: &Core, sums: &Sums, (new, path): (&File, &Path), bytes: u64) -> Result<()> {
+    let (layout, mut is_changed) = (&core.layout, Vec::new());
+    for page in 0..(bytes - layout.data()) / PAGE {
+        let found = sums.unchanged(&core.memory, page)?;
+        is_changed.push(found.is_none());
+        if let Some((found, at)) = found.zip(sums.place(layout.bytes(page))) {
+            write(new, path, at, &found)?;
+        }
+    }
+    let copy = new.try_clone().map_err(Error::io("open", &path.display()))?;
+    let copy = Memory::map(copy, path, Place::File, &Persistence::Process, (bytes, bytes), layout.data())?
+        .with_sums(sums.of_copy());
+    let sums = copy.sums().expect("those of the copy");
+    Renewal::new(sums, &copy).all(|page| is_changed[page as usize])
 }
 
 fn copy_range(

@@ -5,6 +5,7 @@
 //! 8 KiB    the types in words, by which a heap is inspected without its program
 //! 64 KiB   logs: for each, 4 KiB with its list of objects to be destroyed, and two halves for records
 //! ...      page table: 8 B for each page that the heap may grow to; then 2 B for each, a hint of its free blocks
+//! ...      checksums, if the heap has them: 4 KiB with 4 B for each log, then 4 KiB for each page that the heap may grow to
 //! ...      pages of 64 KiB: blocks of one size, or part of a large block
 //! ```
 //!
@@ -20,10 +21,16 @@ pub(crate) const LINE: u64 = 64;
 pub(crate) const HEADERS: [u64; 2] = [0, 4096];
 /// Where the types lie in words, and the most bytes of them.
 pub(crate) const TYPES: std::ops::Range<u64> = 8192..PAGE;
+/// Bytes of a checksum, of those in front of the pages', and of those of a page.
+pub(crate) const SUM: u64 = 4;
+const SUMS_HEAD: u64 = 4096;
+pub(crate) const PAGE_SUMS: u64 = PAGE / LINE * SUM;
 /// Bytes in front of the halves of a log.
 const LOG_HEAD: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"nvheap\0\x01");
-pub(crate) const VERSION: u64 = 2;
+/// Of a heap without checksums, and of one with them: a program that does not keep them up to date opens none that has them.
+const VERSION: u64 = 2;
+const VERSION_CHECKSUMS: u64 = 3;
 const HEADER_WORDS: usize = 16;
 
 /// Sizes that are fixed when a heap is created.
@@ -34,6 +41,8 @@ pub(crate) struct Layout {
     pub half_bytes: u64,
     /// Pages the heap may grow to.
     pub pages_max: u64,
+    /// Whether it has checksums of what lies at home.
+    pub checksums: bool,
 }
 
 impl Layout {
@@ -54,9 +63,37 @@ impl Layout {
         self.page_table() + self.pages_max * 8
     }
 
+    fn hints_end(&self) -> u64 {
+        self.hints() + self.pages_max * 2
+    }
+
+    /// The checksums, and how many bytes those of so many pages take with what is in front of them.
+    pub fn sums(&self) -> u64 {
+        self.hints_end().next_multiple_of(4096)
+    }
+
+    pub fn sums_bytes(&self, pages: u64) -> u64 {
+        if self.checksums { SUMS_HEAD + pages * PAGE_SUMS } else { 0 }
+    }
+
+    /// Where that of the first line of the first page lies.
+    pub fn page_sums(&self) -> u64 {
+        self.sums() + SUMS_HEAD
+    }
+
+    /// Where that of the first line of a log lies; `None` for other lines.
+    pub fn sum_of_head(&self, line: u64) -> Option<u64> {
+        let log = line.checked_sub(self.log_head(0))? / (LOG_HEAD + 2 * self.half_bytes);
+        (log < self.logs && line == self.log_head(log as usize)).then(|| self.sums() + log * SUM)
+    }
+
     /// The first page.
     pub fn data(&self) -> u64 {
-        (self.hints() + self.pages_max * 2).next_multiple_of(PAGE)
+        let end = match self.checksums {
+            true => self.sums() + self.sums_bytes(self.pages_max),
+            false => self.hints_end(),
+        };
+        end.next_multiple_of(PAGE)
     }
 
     /// Bytes of the file with this many pages.
@@ -65,16 +102,19 @@ impl Layout {
     }
 
     /// What a file with this many pages is stored to, whatever is in it: from where on, and how many bytes.
-    pub fn stored(&self, pages: u64) -> [(u64, u64); 4] {
+    pub fn stored(&self, pages: u64) -> impl Iterator<Item = (u64, u64)> {
         let (table, hints) = (self.page_table(), self.hints());
-        [(0, table), (table, pages * 8), (hints, pages * 2), (self.data(), pages * PAGE)]
+        let sums = (self.sums(), self.sums_bytes(pages));
+        let all = [(0, table), (table, pages * 8), (hints, pages * 2), sums, (self.data(), pages * PAGE)];
+        all.into_iter().filter(|&(_, bytes)| bytes > 0)
     }
 
     /// The most pages that fit into so many bytes, at most `pages_max`.
     pub fn fit(self, bytes: u64) -> Layout {
-        // A page, its table entry and its hint; what is rounded up takes less than one page more.
-        let room = bytes.saturating_sub(self.page_table() + PAGE);
-        let pages = (room / (PAGE + 10)).min(self.pages_max);
+        // A page, its table entry, its hint and its checksums; what is rounded up takes less than one page more, or than two.
+        let (rounded, sums) = if self.checksums { (2 * PAGE, PAGE_SUMS) } else { (PAGE, 0) };
+        let room = bytes.saturating_sub(self.page_table() + rounded);
+        let pages = (room / (PAGE + 10 + sums)).min(self.pages_max);
         Layout { pages_max: pages / 4 * 4, ..self }
     }
 
@@ -105,12 +145,17 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// The version of the format.
+    pub fn version(&self) -> u64 {
+        if self.layout.checksums { VERSION_CHECKSUMS } else { VERSION }
+    }
+
     pub fn encode(&self) -> [u64; HEADER_WORDS] {
         let mut words = [0; HEADER_WORDS];
-        let Layout { logs, half_bytes, pages_max } = self.layout;
+        let Layout { logs, half_bytes, pages_max, .. } = self.layout;
         let fields = [
             MAGIC,
-            VERSION,
+            self.version(),
             self.identity,
             logs,
             half_bytes,
@@ -132,8 +177,13 @@ impl Header {
         let whole = words.len() >= HEADER_WORDS
             && words[0] == MAGIC
             && words[HEADER_WORDS - 1] == hash_words(MAGIC, &words[..HEADER_WORDS - 1])
-            && words[1] == VERSION;
-        let layout = Layout { logs: *words.get(3)?, half_bytes: *words.get(4)?, pages_max: *words.get(5)? };
+            && [VERSION, VERSION_CHECKSUMS].contains(&words[1]);
+        let layout = Layout {
+            logs: *words.get(3)?,
+            half_bytes: *words.get(4)?,
+            pages_max: *words.get(5)?,
+            checksums: words[1] == VERSION_CHECKSUMS,
+        };
         (whole && layout.is_sane()).then(|| Header {
             layout,
             identity: words[2],
@@ -164,8 +214,13 @@ impl Header {
         found.ok_or_else(|| {
             let magic = start.get(..8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
             let why = match (magic, start.get(8)) {
-                (Some(MAGIC), Some(&version)) if u64::from(version) != VERSION => {
-                    format!("its format has version {version} and this program reads version {VERSION}")
+                (Some(MAGIC), Some(&version))
+                    if ![VERSION, VERSION_CHECKSUMS].contains(&u64::from(version)) =>
+                {
+                    format!(
+                        "its format has version {version} and this program reads versions {VERSION} and \
+                         {VERSION_CHECKSUMS}"
+                    )
                 }
                 (Some(MAGIC), _) => "both copies of its header are damaged".into(),
                 _ => "it does not begin like one".into(),

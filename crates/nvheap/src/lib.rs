@@ -69,7 +69,8 @@
 //! 3. No crash leaks a block or loses a reference. Objects in a circle, and those to which all pointers were forgotten
 //!    (`mem::forget`), are freed by [`Heap::collect_cycles`] only. A transaction
 //!    may be of any size.
-//! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file.
+//! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file. A heap with
+//!    checksums ([`Options::checksums`]) returns errors for values that are damaged.
 //! 5. A file is examined without its program ([`Inspection`]), and made as small as what it holds ([`compact`]).
 //! 6. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file. In a
 //!    memory window it means what its device promises (eNVy: neither a killed program nor a killed server loses anything).
@@ -89,8 +90,10 @@ compile_error!("the format of heaps is that of little-endian 64-bit machines");
 
 mod arena;
 mod backup;
+mod block;
 mod collect;
 pub mod collections;
+mod compare;
 mod core;
 mod error;
 mod hash;
@@ -111,12 +114,14 @@ mod pointer;
 mod reap;
 mod recover;
 mod region;
+mod renewal;
 mod replace;
 mod simulated;
 mod snapshot;
 mod space;
 mod strays;
 mod string;
+mod sums;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -129,6 +134,7 @@ pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stat};
 pub use inspect::{
     BlockSize, Check, Compacted, Cycle, Inspection, Limits, Reference, Summary, Unreachable, Value, compact,
+    compact_with_checksums,
 };
 pub use memory::Persistence;
 pub use migrate::{Migration, migrate};

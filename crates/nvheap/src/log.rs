@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::hash::hash_words;
 use crate::layout::LINE;
 use crate::memory::Memory;
+use crate::renewal::Renewal;
 
 pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
 pub(crate) const HEAD: usize = 3;
@@ -130,12 +131,13 @@ fn read_one(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64) -> Re
     Ok((hash == hash_words(seed(identity, at), &words)).then_some(words))
 }
 
-/// Starts to write back every line that the records of a half changed at home.
+/// Starts to write back every line that the records of a half changed at home, with the checksums of these lines.
 pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
     // Lines that many transactions change are flushed once; a filter of constant size finds most of them.
     const FILTER: usize = 2048;
     const AHEAD_BYTES: u64 = 1024;
     let mut seen = [u64::MAX; FILTER];
+    let mut renewal = memory.sums().map(|sums| Renewal::new(sums, memory));
     let mut at = half;
     while at < half + bytes {
         let count = memory.settled(at, HEAD)?[2] as u32 as usize;
@@ -152,12 +154,18 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
             None => record,
         };
         for_each(record, |home, words| {
+            if let Some(renewal) = &mut renewal {
+                renewal.entries(home, words.len())?;
+            }
             let (mut line, end) = (home / LINE, home + words.len() as u64 * 8);
             while line * LINE < end {
                 let place = &mut seen[line as usize % FILTER];
                 if *place != line {
                     *place = line;
-                    memory.write_back_line(line * LINE);
+                    match &mut renewal {
+                        Some(renewal) => renewal.changed(line * LINE)?,
+                        None => memory.write_back_line(line * LINE),
+                    }
                 }
                 line += 1;
             }
@@ -165,5 +173,5 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
         })?;
         at += count as u64 * 8;
     }
-    Ok(())
+    renewal.iter_mut().try_for_each(Renewal::finish)
 }

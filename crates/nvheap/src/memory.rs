@@ -9,6 +9,7 @@ use crate::place::Place;
 use crate::region::Region;
 use crate::simulated::Simulated;
 use crate::snapshot::Snapshots;
+use crate::sums::Sums;
 use crate::sync::AtomicU64;
 #[cfg(not(test))]
 use nvlab_os::stores::copy_racing;
@@ -72,6 +73,8 @@ pub(crate) struct Memory {
     /// Objects lie from here on.
     data: u64,
     pub snapshots: Snapshots,
+    /// Of what lies at home, if the heap has checksums.
+    pub sums: Option<Box<Sums>>,
 }
 
 // SAFETY: what is mapped belongs to the process, not to a thread; it is accessed as `Memory::word` says.
@@ -87,7 +90,8 @@ impl Memory {
         domain: Domain,
         (bytes, data): (AtomicU64, u64),
     ) -> Memory {
-        Memory { start, holder, path: path.into(), domain, bytes, data, snapshots: Snapshots::default() }
+        let (path, snapshots) = (path.into(), Snapshots::default());
+        Memory { start, holder, path, domain, bytes, data, snapshots, sums: None }
     }
 
     fn line(&self, at: u64) -> [u64; 8] {

@@ -19,6 +19,7 @@ use crate::persist::{Brand, Shape};
 use crate::place::{self, Place};
 use crate::recover;
 use crate::replace::Replacement;
+use crate::sums::Sums;
 use crate::tx::{Tx, lease};
 use std::any::type_name;
 use std::fmt;
@@ -203,6 +204,7 @@ fn widest(options: &Options, old: &Layout) -> Options {
         bytes_max: options.bytes_max.max(old.pages_max * PAGE),
         logs: options.logs.max(old.logs as u32),
         log_bytes: options.log_bytes.max(old.half_bytes * 2),
+        checksums: options.checksums || old.checksums,
         ..options.clone()
     }
 }
@@ -229,7 +231,8 @@ fn open_copy<H: Brand>(file: File, path: &Path) -> Result<Heap<H>> {
     let (header, shape) = Heap::<H>::identify(path, &start)?;
     let layout = header.layout;
     let pages = header.pages(path, place::bytes(&file, path)?)?;
-    let memory = Memory::private(file, path, layout.bytes(pages), layout.data())?;
+    let memory = Memory::private(file, path, layout.bytes(pages), layout.data())?
+        .with_sums(Sums::new(&layout, shape.strides()));
     let replayed = recover::replay(&memory, &header)?;
     Heap::resume(memory, header, shape, replayed)
 }

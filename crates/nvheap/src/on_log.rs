@@ -39,6 +39,10 @@ impl<H: Brand> Heap<H> {
         let (path, region) = (Path::new(segment), on_log(rvm, segment, &options)?);
         let (header, shape) = Self::identify(path, &region.read_start(TYPES.end))?;
         header.pages(path, region.bytes())?;
+        if header.layout.checksums {
+            let why = "it has checksums, which are not kept up to date in recoverable memory".into();
+            return Err(Error::Format { path: path.into(), why });
+        }
         let (layout, replayed) = (header.layout, region.recovered());
         let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
         Self::resume(memory, header, shape, replayed)
@@ -47,6 +51,9 @@ impl<H: Brand> Heap<H> {
 
 /// The region of a heap whose durability is its log's.
 fn on_log(rvm: &Arc<Rvm>, segment: &str, options: &Options) -> Result<Region> {
+    if options.checksums {
+        return Err(Error::Invalid(format!("{segment}: a heap in recoverable memory cannot have checksums")));
+    }
     match options.persistence {
         Persistence::Detect => Region::map(rvm, segment),
         _ => {

@@ -129,6 +129,11 @@ impl Shape {
         shape
     }
 
+    /// Bytes from one element of an array block to the next, for each type; 0 for objects.
+    pub(crate) fn strides(&self) -> impl Iterator<Item = u64> {
+        self.types.iter().map(|entry| if entry.is_array { entry.bytes.next_multiple_of(8) as u64 } else { 0 })
+    }
+
     /// What tells the types of one heap from those of another.
     pub(crate) fn fingerprint(&self) -> u64 {
         fingerprint(self.types.iter().map(|entry| entry.shape.as_str()))

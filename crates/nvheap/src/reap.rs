@@ -83,13 +83,21 @@ pub(crate) fn reap(lease: Lease<'_>, log: usize, list: List) -> Result<()> {
     Ok(())
 }
 
-/// After a transaction of this thread: destroys what it left to be destroyed.
+/// The same up to what is damaged, which stays on the list: later openings try again, and checks report it. Whether there is nothing
+/// more to be done.
+pub(crate) fn reap_undamaged(lease: Lease<'_>, log: usize, list: List) -> Result<bool> {
+    match reap(lease, log, list) {
+        Err(Error::Damaged { .. }) => Ok(true),
+        reaped => reaped.and_then(|()| lease.tx().is_list_empty(log, list)),
+    }
+}
+
+/// After a transaction of this thread, which has happened: destroys what it left to be destroyed.
 pub(crate) fn destroy_rest(lease: Lease<'_>) -> Result<()> {
     let (tx, mut is_done) = (lease.tx(), false);
     while !is_done {
         destroy_dropped(lease);
-        reap(lease, tx.context.slot, List::Dead)?;
-        is_done = tx.is_list_empty(tx.context.slot, List::Dead)?;
+        is_done = reap_undamaged(lease, tx.context.slot, List::Dead)?;
     }
     tx.context.has_dead.set(!tx.context.dropped.borrow().is_empty());
     Ok(())

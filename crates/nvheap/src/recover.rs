@@ -1,12 +1,14 @@
 //! Recovery: replays the records of the epochs that were not finished, in the order of their clocks.
 //!
 //! It reads each log front to back and keeps one record of each half, however large. It may be cut at any point and begin again: records are values,
-//! not differences, and the header names their epochs until they are at home.
+//! not differences, and the header names their epochs until they are at home. So are the checksums of what they changed, which are made
+//! anew of what is at home then.
 
 use crate::error::{Error, Result};
 use crate::layout::{Header, LINE};
 use crate::log::{self, Found};
 use crate::memory::Memory;
+use crate::renewal::Renewal;
 
 /// A half of a log and the next record in it.
 struct Cursor {
@@ -64,6 +66,7 @@ pub(crate) fn replay(memory: &Memory, header: &Header) -> Result<u64> {
             }
         }
     }
+    let mut renewal = memory.sums().map(|sums| Renewal::new(sums, memory));
     let mut records = 0;
     while let Some(first) =
         cursors.iter_mut().min_by_key(|cursor| cursor.next.as_ref().map(|found| found.clock))
@@ -75,10 +78,14 @@ pub(crate) fn replay(memory: &Memory, header: &Header) -> Result<u64> {
             memory.write_back(home, words.len() as u64 * 8);
             Ok(())
         })?;
+        if let Some(renewal) = &mut renewal {
+            log::for_each(&found.words, |home, words| renewal.change(home, words.len()))?;
+        }
         records += 1;
         first.advance(memory, identity)?;
         cursors.retain(|cursor| cursor.next.is_some());
     }
+    renewal.iter_mut().try_for_each(Renewal::finish)?;
     if records > 0 {
         memory.fence(&[(0, memory.bytes())])?;
     }

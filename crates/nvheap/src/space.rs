@@ -311,12 +311,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Whether the checksums of a page that is free, as the page table says, tell that it is not: nobody is given it.
+    fn is_lost(&mut self, memory: &Memory, page: u64) -> Result<bool> {
+        let sums = memory.sums().filter(|_| page < self.zero_from);
+        let is_lost = sums.map_or(Ok(false), |sums| sums.has_lost_entry(memory, page))?;
+        if is_lost {
+            self.taken.insert(page);
+        }
+        Ok(is_lost)
+    }
+
     /// The first `count` free pages in a row; clean ones if there are any.
     fn find(&mut self, memory: &Memory, layout: &Layout, count: u64) -> Result<Option<u64>> {
         let (mut page, mut run, mut unclean, mut lowest) = (self.lowest_free, 0, None, None);
         while page < self.pages {
             let entry = kind(memory, layout, page)?;
-            let is_free = entry == Kind::Free && !self.taken.contains(&page);
+            let is_free =
+                entry == Kind::Free && !self.taken.contains(&page) && !self.is_lost(memory, page)?;
             if is_free {
                 lowest.get_or_insert(page);
                 run += 1;
@@ -351,7 +362,8 @@ impl Inner {
                 Kind::Small(class)
                     if hint(memory, layout, page)? >= PAGE / block_bytes(class)
                         && !self.taken.contains(&page)
-                        && free_blocks(memory, layout, class, page)? == PAGE / block_bytes(class) =>
+                        && free_blocks(memory, layout, class, page)? == PAGE / block_bytes(class)
+                        && memory.examine(layout.bytes(page), PAGE).is_ok() =>
                 {
                     // Nobody finds it any more. The entry is a promise about empty blocks only, so it needs no record:
                     // before or after it, the page holds nothing.
@@ -388,6 +400,10 @@ impl Inner {
         let pages = needed.max(self.pages + (self.pages / 8).max(GROWTH_MIN)).min(self.pages_max);
         memory.reserve(layout.page_table() + self.pages * 8, (pages - self.pages) * 8)?;
         memory.reserve(layout.hints() + self.pages * 2, (pages - self.pages) * 2)?;
+        if layout.checksums {
+            let old = layout.sums_bytes(self.pages);
+            memory.reserve(layout.sums() + old, layout.sums_bytes(pages) - old)?;
+        }
         memory.grow(layout.bytes(pages))?;
         self.pages = pages;
         Ok(first)
@@ -395,7 +411,7 @@ impl Inner {
 }
 
 /// How many blocks of a page are not in use.
-fn free_blocks(memory: &Memory, layout: &Layout, class: usize, page: u64) -> Result<u64> {
+pub(crate) fn free_blocks(memory: &Memory, layout: &Layout, class: usize, page: u64) -> Result<u64> {
     let (start, size) = (layout.data() + page * PAGE, block_bytes(class));
     let mut free = 0;
     for block in 0..PAGE / size {

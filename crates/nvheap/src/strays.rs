@@ -57,7 +57,14 @@ mod tests {
         config.stack_size = 256 << 10;
         Runner::new(RandomScheduler::new_from_seed(5, orders), config).run(move || {
             let (persistence, identity) = (Persistence::Process, Some(7));
-            let options = Options { persistence, bytes_max: 1 << 20, logs: 3, log_bytes: 8 << 10, identity };
+            let options = Options {
+                persistence,
+                bytes_max: 1 << 20,
+                logs: 3,
+                log_bytes: 8 << 10,
+                checksums: false,
+                identity,
+            };
             let file = nvlab_os::file::anonymous(c"kept", false).unwrap();
             let heap =
                 Heap::<Kept>::create_in(file, Path::new("kept"), options, |_| Ok(Root::default())).unwrap();

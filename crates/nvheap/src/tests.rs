@@ -24,7 +24,7 @@ use shuttle::{Config, Runner};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Every schedule is a function of it.
@@ -72,7 +72,11 @@ impl Number {
     }
 }
 
-/// Runs a program of threads in many orders: random ones, and some in which few threads are interrupted.
+/// Whether the heaps of a program have checksums.
+static CHECKSUMS: AtomicBool = AtomicBool::new(false);
+
+/// Runs a program of threads in many orders: random ones, some in which few threads are interrupted, and random ones on heaps with
+/// checksums.
 fn explore(iterations: usize, program: impl Fn() + Send + Sync + 'static) {
     // One brand: tests take turns.
     static TURN: Mutex<()> = Mutex::new(());
@@ -80,14 +84,18 @@ fn explore(iterations: usize, program: impl Fn() + Send + Sync + 'static) {
     let program = Arc::new(program);
     let mut config = Config::new();
     config.stack_size = 256 << 10;
-    let random = program.clone();
+    CHECKSUMS.store(false, Ordering::Relaxed);
+    let (random, summed) = (program.clone(), program.clone());
     Runner::new(RandomScheduler::new_from_seed(SEED, iterations), config.clone()).run(move || random());
-    Runner::new(PctScheduler::new_from_seed(SEED, 3, iterations), config).run(move || program());
+    Runner::new(PctScheduler::new_from_seed(SEED, 3, iterations), config.clone()).run(move || program());
+    CHECKSUMS.store(true, Ordering::Relaxed);
+    Runner::new(RandomScheduler::new_from_seed(SEED, iterations / 2), config).run(move || summed());
 }
 
 fn options(logs: u32) -> Options {
     let (persistence, identity) = (Persistence::Process, Some(7));
-    Options { persistence, bytes_max: 512 << 10, logs, log_bytes: 8 << 10, identity }
+    let checksums = CHECKSUMS.load(Ordering::Relaxed);
+    Options { persistence, bytes_max: 512 << 10, logs, log_bytes: 8 << 10, checksums, identity }
 }
 
 fn create(logs: u32) -> (Heap<Explored>, File) {
@@ -194,6 +202,8 @@ fn transactions_are_isolated_and_survive() {
         let root = heap.root().unwrap();
         let pair = heap.transaction(|tx| Ok([number(tx, &root, 0)?, number(tx, &root, 1)?])).unwrap();
         assert!(pair[0] == pair[1] && pair[0] >= least, "{pair:?} after {least}");
+        drop(root);
+        checked(heap, BASE);
     });
 }
 
@@ -282,6 +292,8 @@ fn checkpoints_and_logs_have_every_commit() {
             let root = heap.root().unwrap();
             let pair = heap.transaction(|tx| Ok([number(tx, &root, 0)?, number(tx, &root, 1)?]));
             assert_eq!(pair.unwrap(), [3, 3]);
+            drop(root);
+            checked(heap, BASE);
         }
     });
 }
@@ -325,6 +337,8 @@ fn pages_are_used_again_by_nobody_else() {
         let root = heap.root().unwrap();
         let values = heap.transaction(|tx| elements(tx, &root)).unwrap();
         assert!(values.len() > 5 && values.iter().all(|&value| value == 2), "{values:?}");
+        drop(root);
+        checked(heap, BASE + 2);
     });
 }
 

@@ -18,7 +18,7 @@ pub enum HeapVerb {
         /// The heap, which no program has open
         file: PathBuf,
     },
-    /// Check every block, pointer, count and value, and list objects that nothing can reach; status 1 if it is damaged
+    /// Check every block, pointer, count, value and checksum, and list objects that nothing can reach; status 1 if it is damaged
     Check {
         /// The heap, which no program has open
         file: PathBuf,
@@ -41,6 +41,9 @@ pub enum HeapVerb {
         /// Leave out the objects that nothing can reach; no Drop of the program runs
         #[arg(long)]
         drop_unreachable: bool,
+        /// Give the heap checksums, if it has none; they stay
+        #[arg(long)]
+        checksums: bool,
     },
     /// Measure on this machine what each layer of safety costs a program that keeps objects
     #[command(after_help = EXAMPLES)]

@@ -3,6 +3,7 @@
 
 use super::cycles;
 use super::schema::{Form, Pointing, Type};
+use super::sums;
 use super::survey::{Edge, Problems, Survey, View};
 use super::valid::Part;
 use crate::error::{Error, Result};
@@ -20,6 +21,8 @@ pub struct Check {
     pub bytes: u64,
     /// Pages of 64 KiB without blocks.
     pub free_pages: u64,
+    /// Whether the heap has checksums, all of which were compared.
+    pub checksums: bool,
     /// Blocks that nothing reaches from the root: circles, what a program has forgotten, and what only these point to.
     pub unreachable: u64,
     /// Bytes of those blocks.
@@ -83,9 +86,11 @@ impl<'v> Checker<'v> {
     /// Checks a heap that nobody changes meanwhile. Objects `kept` by handles count as reachable.
     pub fn run(view: View<'v>, root: u64, kept: &[u64]) -> Result<Checked> {
         let mut problems = Problems::default();
+        sums::compare(view, &mut problems)?;
         let survey = Survey::new(view, &mut problems)?;
         let marks = vec![Mark::default(); survey.blocks.len()];
         let mut checker = Checker { view, survey, marks, problems, next: Vec::new() };
+        checker.locks()?;
         checker.root(root);
         checker.follow(true)?;
         for &at in kept {
@@ -103,6 +108,7 @@ impl<'v> Checker<'v> {
             blocks: survey.blocks.len() as u64,
             bytes: survey.blocks.iter().map(|block| block.bytes).sum(),
             free_pages: survey.free_pages,
+            checksums: view.memory.sums().is_some(),
             unreachable: unreachable.len() as u64,
             unreachable_bytes: unreachable.iter().map(|&index| survey.blocks[index].bytes).sum(),
             cycle_count: cycles.len() as u64,
@@ -111,6 +117,19 @@ impl<'v> Checker<'v> {
         };
         found.cycles = report(view, &survey, &unreachable, cycles);
         Ok(Checked { survey, unreachable, references, found })
+    }
+
+    /// Looks at the locks of the elements of large arrays.
+    fn locks(&mut self) -> Result<()> {
+        for block in &self.survey.blocks {
+            let Some(entry) = self.view.schema.get(block.meta.tag()).filter(|entry| entry.is_array) else {
+                continue;
+            };
+            if let Some(shape) = self.view.array(block.at, entry)? {
+                shape.locks(block.at).step_by(8).try_for_each(|at| self.view.lock(at, &mut self.problems))?;
+            }
+        }
+        Ok(())
     }
 
     fn root(&mut self, at: u64) {

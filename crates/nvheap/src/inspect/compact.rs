@@ -15,8 +15,10 @@ use crate::locked::open_locked;
 use crate::memory::{Memory, Persistence};
 use crate::place::Place;
 use crate::pointer::pack;
+use crate::renewal::Renewal;
 use crate::replace::Replacement;
 use crate::space::{self, CLASSES, Kind, block_bytes};
+use crate::sums::Sums;
 use crate::tx::{Meta, list_at, value_at};
 use nvlab_os::file;
 use std::fs::File;
@@ -48,6 +50,8 @@ pub struct Compacted {
 
 /// Where each block goes, and the pages it takes.
 struct Plan {
+    /// Of the new file.
+    layout: Layout,
     /// By the index of the block; 0: it is left out.
     homes: Vec<u64>,
     /// Its references from then on.
@@ -66,7 +70,18 @@ struct Plan {
 /// # Errors
 /// [`Error::Busy`] if somebody has it open, [`Error::Damaged`] if a check finds anything: then the file stays as it is.
 pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
-    let path = path.as_ref();
+    replace(path.as_ref(), unreachable, false)
+}
+
+/// The same of a heap that has checksums from then on ([`crate::Options::checksums`]), whether or not it has them already.
+///
+/// # Errors
+/// As of [`compact`].
+pub fn compact_with_checksums(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
+    replace(path.as_ref(), unreachable, true)
+}
+
+fn replace(path: &Path, unreachable: Unreachable, checksums: bool) -> Result<Compacted> {
     let old = open_locked(path)?;
     let replacement = Replacement::of(&old, path)?;
     let bytes_before = replacement.bytes_before();
@@ -77,7 +92,9 @@ pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compa
     }
     let dropped = if unreachable == Unreachable::Drop { &checked.unreachable[..] } else { &[] };
     let references = (unreachable == Unreachable::Drop).then_some(&checked.references[..]);
-    let plan = Plan::new(heap.view(), &checked.survey, dropped, references)?;
+    let layout = heap.header.layout;
+    let layout = Layout { checksums: checksums || layout.checksums, ..layout };
+    let plan = Plan::new((heap.view(), layout), &checked.survey, dropped, references)?;
     let blocks = plan.homes.iter().filter(|&&home| home > 0).count() as u64;
     let new = heap.write(&replacement, path, &checked.survey, &plan, blocks)?;
     let bytes = replacement.finish(&new)?;
@@ -88,7 +105,7 @@ pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compa
 impl Plan {
     /// `references`: what is counted from then on, but for what the blocks that are `dropped` hold.
     fn new(
-        view: View<'_>,
+        (view, layout): (View<'_>, Layout),
         survey: &Survey,
         dropped: &[usize],
         references: Option<&[(u64, u64)]>,
@@ -115,10 +132,10 @@ impl Plan {
                 metas[to] = Meta::new(meta.strong() - strong, meta.weak() - weak, meta.tag());
             }
         }
-        Ok(Plan::place(view.layout, survey, metas, is_destroyed))
+        Ok(Plan::place(layout, survey, metas, is_destroyed))
     }
 
-    fn place(layout: &Layout, survey: &Survey, metas: Vec<Meta>, is_destroyed: Vec<bool>) -> Plan {
+    fn place(layout: Layout, survey: &Survey, metas: Vec<Meta>, is_destroyed: Vec<bool>) -> Plan {
         let mut of_class: Vec<Vec<usize>> = vec![Vec::new(); CLASSES + 1];
         for (index, block) in survey.blocks.iter().enumerate() {
             if !is_destroyed[index] || metas[index].weak() > 0 {
@@ -126,6 +143,7 @@ impl Plan {
             }
         }
         let mut plan = Plan {
+            layout,
             homes: vec![0; metas.len()],
             metas,
             is_destroyed,
@@ -170,7 +188,7 @@ impl Inspection {
         plan: &Plan,
         blocks: u64,
     ) -> Result<File> {
-        let Header { layout, .. } = self.header;
+        let layout = plan.layout;
         let (beside, new) = (replacement.beside(), replacement.begin()?);
         let bytes = layout.bytes(plan.pages);
         for (at, bytes) in layout.stored(plan.pages) {
@@ -178,7 +196,8 @@ impl Inspection {
         }
         let clone = || new.try_clone().map_err(Error::io("open", &beside.display()));
         let target =
-            Memory::map(clone()?, beside, Place::File, &Persistence::Detect, (bytes, bytes), layout.data())?;
+            Memory::map(clone()?, beside, Place::File, &Persistence::Detect, (bytes, bytes), layout.data())?
+                .with_sums(Sums::new(&layout, self.schema.strides()));
         for index in 0..survey.blocks.len() {
             self.copy(&target, survey, plan, index)?;
         }
@@ -194,11 +213,12 @@ impl Inspection {
         }
         let words = self.memory.load_words(TYPES.start, (TYPES.end - TYPES.start) as usize / 8)?;
         target.store(TYPES.start, &words)?;
-        target.write_back(0, bytes);
+        target.sums().map_or(Ok(()), |sums| Renewal::new(sums, &target).all(|_| true))?;
+        layout.stored(plan.pages).for_each(|(at, bytes)| target.write_back(at, bytes));
         target.fence(&[(0, bytes)])?;
         write_header(
             &target,
-            &Header { root: pack(plan.home(survey, self.root_at()), 1).get(), ..self.header },
+            &Header { layout, root: pack(plan.home(survey, self.root_at()), 1).get(), ..self.header },
         )?;
         target.sync_file()?;
         let found = Inspection::open_in(clone()?, path)?.check()?;

@@ -11,13 +11,14 @@ mod compact;
 mod cycles;
 mod schema;
 mod summary;
+mod sums;
 mod survey;
 mod text;
 mod valid;
 mod value;
 
 pub use check::{Check, Cycle};
-pub use compact::{Compacted, Unreachable, compact};
+pub use compact::{Compacted, Unreachable, compact, compact_with_checksums};
 pub use summary::{BlockSize, Summary};
 pub use value::{Limits, Reference, Value};
 
@@ -28,6 +29,7 @@ use crate::memory::Memory;
 use crate::persist::{Counted, TypeEntry, words};
 use crate::pointer::offset;
 use crate::recover;
+use crate::sums::Sums;
 use crate::tx::Cut;
 use check::{Checked, Checker};
 use nvlab_os::file;
@@ -36,6 +38,7 @@ use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use survey::View;
 
 /// A heap that is examined without its program. It sees the state that opening the heap would find, and changes nothing.
@@ -72,13 +75,15 @@ impl Inspection {
         let file_bytes = file.metadata().map_err(Error::io("examine", &path.display()))?.len();
         let pages = header.pages(path, file_bytes)?;
         let schema = Schema::read(&start[TYPES.start as usize..], header.fingerprint)?;
-        let memory = Memory::private(file, path, layout.bytes(pages), layout.data())?;
+        let memory = Memory::private(file, path, layout.bytes(pages), layout.data())?
+            .with_sums(Sums::new(&layout, schema.strides()));
         let replayed = recover::replay(&memory, &header)?;
         Ok(Inspection { memory, header, schema, file_bytes, replayed })
     }
 
     fn view(&self) -> View<'_> {
-        View { memory: &self.memory, layout: &self.header.layout, schema: &self.schema }
+        let Header { layout, clock_limit, .. } = &self.header;
+        View { memory: &self.memory, layout, schema: &self.schema, clock_limit: *clock_limit }
     }
 
     fn root_at(&self) -> u64 {
@@ -118,8 +123,17 @@ pub(crate) fn find_pointers(types: &mut [TypeEntry]) -> Result<()> {
 /// Checks a heap of a program, which is running no transaction.
 pub(crate) fn check_core(core: &Core, root: u64) -> Result<Check> {
     let schema = Schema::parse(&words(&core.types))?;
-    let view = View { memory: &core.memory, layout: &core.layout, schema: &schema };
-    Ok(Checker::run(view, root, &[])?.found)
+    Ok(Checker::run(view_of(core, &schema)?, root, &[])?.found)
+}
+
+/// Of a heap of a program, which is running no transaction.
+fn view_of<'v>(core: &'v Core, schema: &'v Schema) -> Result<View<'v>> {
+    if core.memory.sums().is_some() {
+        // Checksums are those of what is at home.
+        core.checkpoint(core.epoch.load(Ordering::Acquire))?;
+    }
+    let clock_limit = core.limit.load(Ordering::Acquire);
+    Ok(View { memory: &core.memory, layout: &core.layout, schema, clock_limit })
 }
 
 /// What frees the objects that neither the root nor those `kept` by handles lead to.
@@ -136,7 +150,7 @@ pub(crate) struct Lost {
 /// Looks for what is lost.
 pub(crate) fn lost(core: &Core, root: u64, kept: &[u64]) -> Result<Lost> {
     let schema = Schema::parse(&words(&core.types))?;
-    let view = View { memory: &core.memory, layout: &core.layout, schema: &schema };
+    let view = view_of(core, &schema)?;
     let checked = Checker::run(view, root, kept)?;
     if let Some(problem) = checked.found.problems.first() {
         return Err(problem.clone());

@@ -181,6 +181,11 @@ impl Schema {
         self.types.get(usize::from(number).checked_sub(1)?)
     }
 
+    /// Bytes from one element of an array block to the next, for each type; 0 for objects.
+    pub fn strides(&self) -> impl Iterator<Item = u64> {
+        self.types.iter().map(|entry| if entry.is_array { entry.stride() } else { 0 })
+    }
+
     pub fn types(&self) -> &[Type] {
         &self.types
     }

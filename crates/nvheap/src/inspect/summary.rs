@@ -3,7 +3,7 @@
 use super::Inspection;
 use super::survey::{Pages, Problems, Survey};
 use crate::error::Result;
-use crate::layout::{PAGE, VERSION};
+use crate::layout::PAGE;
 use crate::space::{CLASSES, block_bytes};
 
 /// Figures of a heap that nobody has open.
@@ -12,6 +12,8 @@ use crate::space::{CLASSES, block_bytes};
 pub struct Summary {
     /// Version of the format.
     pub version: u64,
+    /// Whether it has checksums of what lies at home ([`crate::Options::checksums`]).
+    pub checksums: bool,
     /// The number drawn when the heap was created.
     pub identity: u64,
     /// The hash of the types.
@@ -95,7 +97,8 @@ impl Inspection {
             waiting += u64::from(view.list(log, list)? != 0);
         }
         Ok(Summary {
-            version: VERSION,
+            version: header.version(),
+            checksums: layout.checksums,
             identity: header.identity,
             fingerprint: header.fingerprint,
             types: self.schema.types().iter().map(|entry| entry.name.clone()).collect(),

@@ -3,6 +3,7 @@
 use super::schema::{PointerAt, Pointing, Schema, Type};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, PAGE};
+use crate::lock;
 use crate::memory::Memory;
 use crate::pointer::{offset, tag};
 use crate::space::{self, CLASSES, HEADER, Kind};
@@ -15,6 +16,8 @@ pub(crate) struct View<'v> {
     pub memory: &'v Memory,
     pub layout: &'v Layout,
     pub schema: &'v Schema,
+    /// No transaction has had a greater clock.
+    pub clock_limit: u64,
 }
 
 /// A block in use.
@@ -121,6 +124,7 @@ impl Survey {
         problems: &mut Problems,
     ) -> Result<bool> {
         let meta = Meta(view.memory.load_words(at + 8, 1)?[0]);
+        view.lock(at, problems)?;
         if meta.tag() == 0 {
             if meta.0 != 0 {
                 problems.add(at, "a free block has references");
@@ -182,6 +186,15 @@ impl View<'_> {
     /// The shape of the array block at `at`, if there can be such a block.
     pub fn array(&self, at: u64, entry: &Type) -> Result<Option<ArrayShape>> {
         Ok(ArrayShape::new(self.memory.load_words(at + CAPACITY_AT, 1)?[0], entry.stride()))
+    }
+
+    /// The lock at `at`, whoever holds it or held it last.
+    pub fn lock(&self, at: u64, problems: &mut Problems) -> Result<()> {
+        let clock = lock::load(self.memory.word(at)?).clock();
+        if clock > self.clock_limit {
+            problems.add(at, format!("a version {clock} that no transaction made"));
+        }
+        Ok(())
     }
 
     /// The length and the capacity that follow the pointer to an array block.

@@ -23,8 +23,11 @@ pub(crate) fn read(view: View<'_>, home: u64, bytes_max: u64) -> Result<(String,
     let Some(shape) = shape.filter(|shape| len <= shape.capacity) else {
         return Err(Error::damaged(home, "a text longer than its block"));
     };
-    let shown = bytes.min(bytes_max);
-    let words = view.memory.load_words(shape.element(offset(word), 0).1, shown.div_ceil(8) as usize)?;
+    let (shown, at) = (bytes.min(bytes_max), shape.element(offset(word), 0).1);
+    [(offset(word), 40), (at, shown)]
+        .into_iter()
+        .try_for_each(|(at, bytes)| view.memory.examine(at, bytes))?;
+    let words = view.memory.load_words(at, shown.div_ceil(8) as usize)?;
     let mut text: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     text.truncate(shown as usize);
     match String::from_utf8(text) {

@@ -151,6 +151,7 @@ impl<'v> Reader<'v> {
 
     /// Words count as values, so that a hostile file does not have the same ones read again and again.
     fn load(&mut self, at: u64, bytes: u64) -> Result<Vec<u64>> {
+        self.view.memory.examine(at, bytes)?;
         let words = self.view.memory.load_words(at, bytes.div_ceil(8) as usize)?;
         self.left = self.left.saturating_sub(1 + words.len() / 8);
         Ok(words)
@@ -175,6 +176,7 @@ impl<'v> Reader<'v> {
             Kind::Large(_) => within == 0,
             _ => false,
         };
+        memory.examine(at, 24)?;
         match is_start {
             true => Ok(Meta(memory.load_words(at + 8, 1)?[0])),
             false => Err(Error::damaged(at, "no block begins here")),

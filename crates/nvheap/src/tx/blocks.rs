@@ -3,22 +3,15 @@
 //! A new block's lock is taken first, so that nobody who still knows what was there before sees anything of it, and its
 //! clock follows the one of the transaction that freed it. Its contents are part of the record; those of a large block are
 //! written in place, past the caches, and are durable before the record is written.
-//!
-//! An array block: the header, how many elements are still to be destroyed, its capacity, then in a large block a lock for
-//! about 1 KiB of elements each; elements begin at a line. A small one has the lock of its header only.
 
 use super::shadow::HEADER_KIND;
 use super::state::State;
-use super::{Meta, Private, RawTx, value_at};
+use super::{Private, RawTx, value_at};
+use crate::block::{CAPACITY_AT, LIVE_AT, Meta};
 use crate::error::{Error, Result};
-use crate::layout::{LINE, PAGE};
-use crate::space::{self, HEADER, Kind, SMALL_MAX, Taken};
+use crate::layout::PAGE;
+use crate::space::{self, HEADER, Kind, Taken};
 
-/// Where an array block says how many elements are to be destroyed, and its capacity.
-pub(crate) const LIVE_AT: u64 = HEADER;
-pub(crate) const CAPACITY_AT: u64 = HEADER + 8;
-/// Where the elements of a small array block begin, and the locks of a large one.
-pub(crate) const ELEMENTS_AT: u64 = HEADER + 16;
 /// Bytes written past the caches at a time.
 const ZERO_WORDS: usize = 512;
 
@@ -60,6 +53,7 @@ impl<'t> RawTx<'t> {
     /// A private copy of words that hold nothing yet, for a value of type `kind` if that has pointers; what the file has there is
     /// not read.
     pub fn place(self, lock: u64, home: u64, words: usize, kind: u16) -> Result<Private<'t>> {
+        self.core().memory.examine_locked(lock, home, words).map_err(|error| self.doom(error))?;
         let index = self.lock(lock)?;
         let mut state = self.context.state();
         if let Some(shadow) = state.shadow_of(index, home) {
@@ -95,6 +89,8 @@ impl<'t> RawTx<'t> {
         match said.map_or_else(|| space::kind(memory, layout, page), Ok)? {
             Kind::Small(_) => state.freed.push(at),
             Kind::Large(pages) if at == layout.bytes(page) => {
+                // Of a page that is free nobody knows any more what it should be.
+                memory.examine(at, pages.saturating_mul(PAGE)).map_err(|error| state.doom(error))?;
                 state.words.push((table, 0));
                 state.freed_pages.push((page, pages));
             }
@@ -174,11 +170,17 @@ impl<'t> RawTx<'t> {
     /// Pages for blocks of a size, or for one large block; what is in them is zero, unless they have blocks of the size.
     fn take_pages(self, state: &mut State, class: Option<usize>, count: u64) -> Result<u64> {
         let (memory, layout, space) = (&self.core().memory, &self.core().layout, &self.core().space);
-        let taken = space.take(memory, layout, class, count)?;
+        let taken = loop {
+            let taken = space.take(memory, layout, class, count)?;
+            match taken.is_partial {
+                true if memory.examine(layout.bytes(taken.page), PAGE).is_ok() => return Ok(taken.page),
+                // It is damaged: nobody gives it back, so nobody is given it again.
+                true => {}
+                false => break taken,
+            }
+        };
         let page = taken.page;
-        if taken.is_partial {
-            return Ok(page);
-        }
+        memory.taken(page..page + count);
         state.pages.push((page, count, class));
         self.clean(state, &taken)?;
         if !taken.is_zero {
@@ -217,55 +219,5 @@ impl<'t> RawTx<'t> {
             self.core().space.cleaned(until);
         }
         Ok(())
-    }
-}
-
-/// Where the elements of an array block begin, how many of them share a lock, and where that lock is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ArrayShape {
-    pub capacity: u64,
-    pub element_bytes: u64,
-    per_lock: u64,
-    elements_at: u64,
-}
-
-impl ArrayShape {
-    /// Elements that share a lock take about so many bytes.
-    const LOCKED_BYTES: u64 = 1024;
-
-    /// `None` if no heap can have such a block.
-    #[inline(always)]
-    pub fn new(capacity: u64, element_bytes: u64) -> Option<ArrayShape> {
-        let bytes =
-            capacity.checked_mul(element_bytes)?.checked_add(ELEMENTS_AT).filter(|&bytes| bytes < 1 << 47)?;
-        if bytes <= SMALL_MAX {
-            return Some(ArrayShape { capacity, element_bytes, per_lock: 0, elements_at: ELEMENTS_AT });
-        }
-        let per_lock = (Self::LOCKED_BYTES / element_bytes.max(1)).max(1).next_power_of_two();
-        let locks = capacity.div_ceil(per_lock);
-        Some(ArrayShape {
-            capacity,
-            element_bytes,
-            per_lock,
-            elements_at: (ELEMENTS_AT + locks * 8).next_multiple_of(LINE),
-        })
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.elements_at + (self.capacity * self.element_bytes).next_multiple_of(8)
-    }
-
-    pub fn is_small(&self) -> bool {
-        self.per_lock == 0
-    }
-
-    /// The lock of an element of the block at `at`, and where the element lies.
-    #[inline(always)]
-    pub fn element(&self, at: u64, index: u64) -> (u64, u64) {
-        let lock = match self.per_lock {
-            0 => at,
-            per_lock => at + ELEMENTS_AT + (index >> per_lock.trailing_zeros()) * 8,
-        };
-        (lock, at + self.elements_at + index * self.element_bytes)
     }
 }

@@ -5,6 +5,7 @@
 //! in between continues where it stopped. The state that this needs does not grow with the list.
 
 use super::{CAPACITY_AT, LIVE_AT, Meta, RawTx, value_at};
+use crate::compare::WRONG;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::lock;
@@ -35,8 +36,16 @@ impl RawTx<'_> {
         list_at(&self.core().layout, log, list as u64)
     }
 
+    /// Whether a log's lists must not be used.
+    fn are_lists_wrong(self, log: usize) -> bool {
+        self.core().memory.is_head_wrong(self.core().layout.log_head(log))
+    }
+
     fn change_list(self, log: usize, list: List) -> Result<*mut u64> {
         let lock = self.list(log, list);
+        if self.are_lists_wrong(log) {
+            return Err(self.doom(Error::damaged(self.core().layout.log_head(log), WRONG)));
+        }
         let mut state = self.context.state();
         let index = self.lock_in(&mut state, lock)?;
         if let Some(shadow) = state.shadow_of(index, lock + 8) {
@@ -140,10 +149,11 @@ impl RawTx<'_> {
         Ok(true)
     }
 
-    /// Whether a list of a log is empty.
+    /// Whether a list of a log is empty, or nobody may use it.
     #[inline]
     pub fn is_list_empty(self, log: usize, list: List) -> Result<bool> {
-        Ok(self.core().memory.word(self.list(log, list) + 8)?.load(Ordering::Acquire) == 0)
+        Ok(self.are_lists_wrong(log)
+            || self.core().memory.word(self.list(log, list) + 8)?.load(Ordering::Acquire) == 0)
     }
 
     /// Whether an object lives by its handles only. A conflict while another transaction holds it, which may be about to drop its last
@@ -160,7 +170,7 @@ impl RawTx<'_> {
 
     /// Takes an object off the list of those with handles only; it is destroyed by this transaction.
     pub fn unlink_kept(self, at: u64) -> Result<()> {
-        for log in 0..self.core().slots.len() {
+        for log in (0..self.core().slots.len()).filter(|&log| !self.are_lists_wrong(log)) {
             let first = self.change_list(log, List::Kept)?;
             // SAFETY: the private copy of the list's head has a word.
             let (mut next, mut previous) = (unsafe { *first }, None);

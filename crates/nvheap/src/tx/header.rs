@@ -2,6 +2,7 @@
 
 use super::shadow::HEADER_KIND;
 use super::{Private, RawTx};
+use crate::block::Meta;
 use crate::error::Result;
 
 impl<'t> RawTx<'t> {
@@ -14,29 +15,6 @@ impl<'t> RawTx<'t> {
 /// The private copy of an object's header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header<'t>(Private<'t>);
-
-/// References and type of an object: strong 28 bits, weak 20 bits, type + 1 in 16 bits; 0 if it is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meta(pub u64);
-
-pub(crate) const STRONG_MAX: u64 = (1 << 28) - 1;
-pub(crate) const WEAK_MAX: u64 = (1 << 20) - 1;
-
-impl Meta {
-    pub fn new(strong: u64, weak: u64, tag: u16) -> Meta {
-        Meta(u64::from(tag) << 48 | weak << 28 | strong)
-    }
-    pub fn strong(self) -> u64 {
-        self.0 & STRONG_MAX
-    }
-    pub fn weak(self) -> u64 {
-        self.0 >> 28 & WEAK_MAX
-    }
-    /// 0 if the block is free.
-    pub fn tag(self) -> u16 {
-        (self.0 >> 48) as u16
-    }
-}
 
 impl Header<'_> {
     pub fn meta(self) -> Meta {

@@ -115,8 +115,16 @@ pub(crate) fn any_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
             return Ok(Rc::as_ptr(&mine.context));
         }
         leased.retain(|leased| leased.core.strong_count() > 0);
-        let free = core.slots.iter().position(|slot| !slot.is_leased.swap(true, Ordering::AcqRel));
-        let slot = free.ok_or(Error::TooManyThreads { logs: core.slots.len() as u32 })?;
+        // Logs whose lists are damaged only when there is no other.
+        let take = |is_wrong| {
+            (0..core.slots.len()).find(|&log| {
+                core.memory.is_head_wrong(core.layout.log_head(log)) == is_wrong
+                    && !core.slots[log].is_leased.swap(true, Ordering::AcqRel)
+            })
+        };
+        let slot = take(false)
+            .or_else(|| take(true))
+            .ok_or(Error::TooManyThreads { logs: core.slots.len() as u32 })?;
         let context = Rc::new(Context::new(core, slot));
         let at = Rc::as_ptr(&context);
         leased.push(Leased { core: Arc::downgrade(core), context });

@@ -26,10 +26,10 @@ mod snapshot;
 mod state;
 mod way;
 
-pub(crate) use blocks::{ArrayShape, CAPACITY_AT, LIVE_AT};
+pub(crate) use crate::block::{ArrayShape, CAPACITY_AT, LIVE_AT, Meta, STRONG_MAX, WEAK_MAX};
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
-pub(crate) use header::{Header, Meta, STRONG_MAX, WEAK_MAX};
+pub(crate) use header::Header;
 pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, is_inside, lease, with_current};
 use own::Lent;
 use shadow::Shadow;
@@ -252,7 +252,7 @@ impl<'t> RawTx<'t> {
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
         let memory = &self.core().memory;
-        let word = memory.lock_word(lock_at)?;
+        let word = memory.lock_of(lock_at, home, words).map_err(|error| state.doom(error))?;
         let before = lock::load(word);
         if before.is_free() && !self.context.is_past.get() {
             // SAFETY: passed on.
@@ -410,7 +410,7 @@ impl<'t> RawTx<'t> {
         tag: Option<u16>,
     ) -> Result<Private<'t>> {
         let memory = &self.core().memory;
-        let word = memory.lock_word(lock_at)?;
+        let word = memory.lock_of(lock_at, home, words).map_err(|error| self.doom(error))?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
         memory.prefetch(home);
         let mut state = self.context.state();

@@ -1,6 +1,6 @@
 //! Circles of objects that keep each other alive: found and destroyed, whatever they lead through, and whenever power fails.
 
-use crate::common::{file, images, is_exhaustive};
+use crate::common::{file, images, is_exhaustive, with_and_without_checksums};
 use nvlab_nvheap::{
     Brand, Check, Delays, Heap, Options, PBTreeMap, PHashMap, PList, PVec, Persist, Result, Simulated,
     Strong, Tx, Weak,
@@ -198,43 +198,45 @@ fn what_is_in_use_stays() {
 
 #[test]
 fn power_may_fail_at_any_moment() {
-    let _turn = turn();
-    let simulated = Simulated::new(Delays::PCM);
-    let options = |simulated: &Arc<Simulated>| Options {
-        bytes_max: 4 << 20,
-        ..crate::common::options(simulated, 64 << 10)
-    };
-    let mut heap = create(options(&simulated));
-    let kept = checked(&mut heap).blocks;
-    for way in 0..5 {
-        lose(&heap, 3, way).unwrap();
-    }
-    // More pointers than one transaction drops.
-    for _ in 0..if is_exhaustive() { 3 } else { 2 } {
-        lose(&heap, 40, 0).unwrap();
-    }
-    forget(&heap).unwrap();
-    heap.checkpoint().unwrap();
-    simulated.record();
-    heap.collect_cycles().unwrap();
-    let points = simulated.take_points();
-    drop(heap);
-    let (mut seed, mut half) = (88_172_645_463_325_252, 0);
-    assert!(points.len() > 10, "{} points", points.len());
-    for (number, point) in points.iter().enumerate() {
-        for image in images(point, &mut seed, 4, 2) {
-            let file = file();
-            file.write_all_at(&image, 0).unwrap();
-            let simulated = Simulated::new(Delays::PCM);
-            let mut heap = Heap::<Club>::open_in(file, Path::new("image"), options(&simulated))
-                .unwrap_or_else(|error| panic!("point {number}: {error}"));
-            let found = heap.check().unwrap();
-            assert!(found.problems.is_empty(), "point {number}: {found:?}");
-            half += u32::from(found.cycle_count > 0 && found.cycle_count < 8);
-            heap.collect_cycles().unwrap_or_else(|error| panic!("point {number}: {error}"));
-            let found = checked(&mut heap);
-            assert_eq!((found.unreachable, found.blocks), (0, kept), "point {number}: {found:?}");
+    with_and_without_checksums(|| {
+        let _turn = turn();
+        let simulated = Simulated::new(Delays::PCM);
+        let options = |simulated: &Arc<Simulated>| Options {
+            bytes_max: 4 << 20,
+            ..crate::common::options(simulated, 64 << 10)
+        };
+        let mut heap = create(options(&simulated));
+        let kept = checked(&mut heap).blocks;
+        for way in 0..5 {
+            lose(&heap, 3, way).unwrap();
         }
-    }
-    assert!(half > 0, "no cut was in the middle");
+        // More pointers than one transaction drops.
+        for _ in 0..if is_exhaustive() { 3 } else { 2 } {
+            lose(&heap, 40, 0).unwrap();
+        }
+        forget(&heap).unwrap();
+        heap.checkpoint().unwrap();
+        simulated.record();
+        heap.collect_cycles().unwrap();
+        let points = simulated.take_points();
+        drop(heap);
+        let (mut seed, mut half) = (88_172_645_463_325_252, 0);
+        assert!(points.len() > 10, "{} points", points.len());
+        for (number, point) in points.iter().enumerate() {
+            for image in images(point, &mut seed, 4, 2) {
+                let file = file();
+                file.write_all_at(&image, 0).unwrap();
+                let simulated = Simulated::new(Delays::PCM);
+                let mut heap = Heap::<Club>::open_in(file, Path::new("image"), options(&simulated))
+                    .unwrap_or_else(|error| panic!("point {number}: {error}"));
+                let found = heap.check().unwrap();
+                assert!(found.problems.is_empty(), "point {number}: {found:?}");
+                half += u32::from(found.cycle_count > 0 && found.cycle_count < 8);
+                heap.collect_cycles().unwrap_or_else(|error| panic!("point {number}: {error}"));
+                let found = checked(&mut heap);
+                assert_eq!((found.unreachable, found.blocks), (0, kept), "point {number}: {found:?}");
+            }
+        }
+        assert!(half > 0, "no cut was in the middle");
+    });
 }

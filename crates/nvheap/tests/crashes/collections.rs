@@ -1,11 +1,12 @@
 //! Power cuts in a simulated cache while collections change: at every flush, streamed write and fence, with subsets of the lines
 //! that are not durable. What is found is the state before the transaction or after it, and every block and count agrees.
 
-use crate::common::{file, images, is_exhaustive};
+use crate::common::{file, images, is_exhaustive, with_and_without_checksums};
 use nvlab_nvheap::collections::TreeEntry;
 use nvlab_nvheap::{
     Brand, Delays, Heap, Options, PBTreeMap, PBox, PHashMap, PList, PString, Persist, Result, Simulated, Tx,
 };
+use std::cell::Cell;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -70,6 +71,12 @@ fn apply(heap: &Heap<Power>, change: Change) -> Result<()> {
 /// Makes a heap, prepares it, and cuts the power everywhere in `change`; returns the fences of the transaction.
 fn cut(prepare: Change, change: Change) -> u64 {
     let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
+    let fences = Cell::new(0);
+    with_and_without_checksums(|| fences.set(cut_one(prepare, change)));
+    fences.get()
+}
+
+fn cut_one(prepare: Change, change: Change) -> u64 {
     let simulated = Simulated::new(Delays::PCM);
     let heap = Heap::<Power>::create_in(file(), Path::new("simulated"), options(&simulated), |tx| {
         let (tree, hash) = (PBTreeMap::new(tx)?, PHashMap::new(tx)?);
@@ -92,9 +99,9 @@ fn cut(prepare: Change, change: Change) -> u64 {
             image_file.write_all_at(&image, 0).unwrap();
             let opened = options(&Simulated::new(Delays::PCM));
             let mut heap = Heap::<Power>::open_in(image_file, Path::new("image"), opened).unwrap();
+            let now = state(&heap);
             let found = heap.check().unwrap();
             assert!(found.problems.is_empty() && found.unreachable == 0, "point {number}: {found:?}");
-            let now = state(&heap);
             assert!(
                 now == before || now == after,
                 "point {number}: {now:?} is neither {before:?} nor {after:?}"

@@ -1,8 +1,21 @@
 //! Heaps in a simulated cache.
 
 use nvlab_nvheap::{CrashPoint, Options, Persistence, Simulated};
+use std::cell::Cell;
 use std::fs::File;
 use std::sync::Arc;
+
+thread_local! {
+    static HAS_CHECKSUMS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a test on heaps of both kinds.
+pub fn with_and_without_checksums(test: impl Fn()) {
+    for checksums in [true, false] {
+        HAS_CHECKSUMS.set(checksums);
+        test();
+    }
+}
 
 /// A small heap with one log of so many bytes.
 pub fn options(simulated: &Arc<Simulated>, log_bytes: u64) -> Options {
@@ -11,6 +24,7 @@ pub fn options(simulated: &Arc<Simulated>, log_bytes: u64) -> Options {
         bytes_max: 2 << 20,
         logs: 1,
         log_bytes,
+        checksums: HAS_CHECKSUMS.get(),
         ..Options::default()
     }
 }

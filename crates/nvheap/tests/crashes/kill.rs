@@ -55,6 +55,11 @@ fn options() -> Options {
     Options { log_bytes: 64 << 10, ..Options::default() }
 }
 
+/// Of a file, which has checksums.
+fn file_options() -> Options {
+    Options { bytes_max: 64 << 20, checksums: true, ..options() }
+}
+
 /// A file, or with a log beside it a segment of recoverable memory.
 fn open(path: &Path) -> Heap<Killed> {
     match path.with_file_name("log").exists() {
@@ -117,7 +122,7 @@ fn create(path: &Path) {
     };
     let made = match path.with_file_name("log").exists() {
         true => Heap::<Killed>::create_on(&rvm(path.parent().unwrap()), "heap", options(), root),
-        false => Heap::create(path, options(), root),
+        false => Heap::create(path, file_options(), root),
     };
     drop(made.unwrap());
 }

@@ -27,7 +27,7 @@ struct Root {
 }
 
 fn options() -> Options {
-    Options { bytes_max: 64 << 20, logs: 2, log_bytes: 64 << 10, ..Options::default() }
+    Options { bytes_max: 64 << 20, logs: 2, log_bytes: 64 << 10, checksums: true, ..Options::default() }
 }
 
 fn draw(n: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! Transactions whose records no half of a log can hold: whole or not there after every power cut, of 100 MB with default options,
 //! refused without a trace if there is no room, and beside those of other threads.
 
-use crate::common::{draw, file, images};
+use crate::common::{draw, file, images, with_and_without_checksums};
 use nvlab_nvheap::{
     Brand, Delays, Error, Heap, Options, PBox, PString, PVec, Persist, Result, Simulated, Tx,
 };
@@ -104,6 +104,10 @@ fn make(numbers: usize) -> impl FnMut(&Tx<'_, Large>) -> Result<Root> + Send {
 /// Runs steps one after the other with power cuts everywhere, in recovery too.
 fn cut_everywhere(steps: &[Step]) {
     let _turn = turn();
+    with_and_without_checksums(|| cut(steps));
+}
+
+fn cut(steps: &[Step]) {
     let simulated = Simulated::new(Delays::PCM);
     let heap =
         Heap::<Large>::create_in(file(), Path::new("simulated"), options(&simulated), make(300)).unwrap();
@@ -131,8 +135,8 @@ fn cut_everywhere(steps: &[Step]) {
         let heap = Heap::<Large>::open_in(image_file, Path::new("image"), options(&simulated));
         let mut heap = heap.unwrap_or_else(|error| panic!("{what}: {error}"));
         let recovery = simulated.take_points();
-        checked(&mut heap, what);
         let now = state(&heap);
+        checked(&mut heap, what);
         let found =
             states.iter().position(|state| *state == now).unwrap_or_else(|| panic!("{what}: {now:?}"));
         assert!(

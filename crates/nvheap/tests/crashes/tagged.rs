@@ -1,7 +1,7 @@
 //! Values of more than a word whose parts belong together, as the tag of an enum and what it says is there: a power cut never leaves
 //! the one without the other.
 
-use crate::common::{file, images, options};
+use crate::common::{file, images, options, with_and_without_checksums};
 use nvlab_nvheap::{
     Brand, Delays, Heap, I128, Maybe, PBTreeMap, PVec, Pair, Persist, Result, Simulated, U128,
 };
@@ -115,37 +115,40 @@ fn round(heap: &Heap<Tagged>) -> u64 {
 
 #[test]
 fn a_power_cut_leaves_no_tag_without_its_value() {
-    let mut seed = 0x5eed;
-    let mut tried = 0;
-    let simulated = Simulated::new(Delays::PCM);
-    let heap =
-        Heap::<Tagged>::create_in(file(), Path::new("simulated"), options(&simulated, 16 << 10), |tx| {
-            let mut list = PVec::new();
-            for _ in 0..3 {
-                list.push(tx, value(0))?;
+    with_and_without_checksums(|| {
+        let mut seed = 0x5eed;
+        let mut tried = 0;
+        let simulated = Simulated::new(Delays::PCM);
+        let heap =
+            Heap::<Tagged>::create_in(file(), Path::new("simulated"), options(&simulated, 16 << 10), |tx| {
+                let mut list = PVec::new();
+                for _ in 0..3 {
+                    list.push(tx, value(0))?;
+                }
+                Ok(Root { value: value(0), list, map: PBTreeMap::new(tx)? })
+            })
+            .unwrap();
+        for next in 1..=ROUNDS {
+            simulated.record();
+            change(&heap, next).unwrap();
+            let points = simulated.take_points();
+            assert!(!points.is_empty());
+            for point in &points {
+                for image in images(point, &mut seed, 64, 64) {
+                    let file = file();
+                    file.write_all_at(&image, 0).unwrap();
+                    let opened = Simulated::new(Delays::PCM);
+                    let mut heap =
+                        Heap::<Tagged>::open_in(file, Path::new("image"), options(&opened, 16 << 10))
+                            .unwrap();
+                    let found = round(&heap);
+                    assert!(found == next || found + 1 == next, "round {found} while {next} was committed");
+                    assert!(heap.check().unwrap().problems.is_empty());
+                    tried += 1;
+                }
             }
-            Ok(Root { value: value(0), list, map: PBTreeMap::new(tx)? })
-        })
-        .unwrap();
-    for next in 1..=ROUNDS {
-        simulated.record();
-        change(&heap, next).unwrap();
-        let points = simulated.take_points();
-        assert!(!points.is_empty());
-        for point in &points {
-            for image in images(point, &mut seed, 64, 64) {
-                let file = file();
-                file.write_all_at(&image, 0).unwrap();
-                let opened = Simulated::new(Delays::PCM);
-                let mut heap =
-                    Heap::<Tagged>::open_in(file, Path::new("image"), options(&opened, 16 << 10)).unwrap();
-                let found = round(&heap);
-                assert!(found == next || found + 1 == next, "round {found} while {next} was committed");
-                assert!(heap.check().unwrap().problems.is_empty());
-                tried += 1;
-            }
+            assert_eq!(round(&heap), next);
         }
-        assert_eq!(round(&heap), next);
-    }
-    assert!(tried > 300, "only {tried} images");
+        assert!(tried > 300, "only {tried} images");
+    });
 }

@@ -1,8 +1,8 @@
 //! Power cuts in a simulated cache: at every flush, streamed write and fence, with every subset of the lines that are not
 //! durable (random subsets where there are many), and again during recovery. What is found is the state before the
-//! transaction or after it, and every block and count agrees.
+//! transaction or after it, and every block and count agrees, and every checksum if the heap has them.
 
-use crate::common::{draw, file, images};
+use crate::common::{draw, file, images, with_and_without_checksums};
 use nvlab_nvheap::{
     Brand, Delays, Heap, Options, PBox, PString, PVec, Persist, Result, Simulated, Strong, Tx, Weak,
 };
@@ -100,7 +100,7 @@ fn state(heap: &Heap<Power>) -> State {
     .unwrap()
 }
 
-/// Runs `change` and cuts the power everywhere; returns how many images were tried.
+/// Runs `change`, brings it home, and cuts the power everywhere; returns how many images were tried.
 fn cut_everywhere(
     heap: Heap<Power>,
     simulated: &Arc<Simulated>,
@@ -109,6 +109,7 @@ fn cut_everywhere(
     let before = state(&heap);
     simulated.record();
     change(&heap).unwrap();
+    heap.checkpoint().unwrap();
     let points = simulated.take_points();
     let after = state(&heap);
     assert!(!points.is_empty());
@@ -118,9 +119,10 @@ fn cut_everywhere(
         let (heap, simulated) = open(image);
         let mut heap = heap.unwrap_or_else(|error| panic!("{what}: {error}"));
         let recovery = simulated.take_points();
+        // Before the check, which compares all checksums, what the program uses compares its own.
+        let now = state(&heap);
         let found = heap.check().unwrap();
         assert!(found.problems.is_empty() && found.unreachable == 0, "{what}: {found:?}");
-        let now = state(&heap);
         assert!(now == before || now == after, "{what}: {now:?} is neither {before:?} nor {after:?}");
         // It can be used.
         let root = heap.root().unwrap();
@@ -169,31 +171,35 @@ fn turn() -> std::sync::MutexGuard<'static, ()> {
 
 #[test]
 fn a_transfer_is_whole_or_not_there() {
-    let _turn = turn();
-    let (heap, simulated) = create();
-    let tried = cut_everywhere(heap, &simulated, |heap| {
-        in_root(heap, |root, _| {
-            root.balances[0] += 5;
-            root.balances[7] += 6;
-            Ok(())
-        })
+    with_and_without_checksums(|| {
+        let _turn = turn();
+        let (heap, simulated) = create();
+        let tried = cut_everywhere(heap, &simulated, |heap| {
+            in_root(heap, |root, _| {
+                root.balances[0] += 5;
+                root.balances[7] += 6;
+                Ok(())
+            })
+        });
+        assert!(tried > 4, "{tried}");
     });
-    assert!(tried > 4, "{tried}");
 }
 
 #[test]
 fn new_objects_and_the_pointers_to_them_come_together() {
-    let _turn = turn();
-    let (heap, simulated) = create();
-    cut_everywhere(heap, &simulated, |heap| {
-        in_root(heap, |root, tx| {
-            for value in 0..3 {
-                let next = root.list.take();
-                root.list = Some(Strong::new(tx, Node { value, next })?);
-            }
-            root.weak = Some(root.list.as_ref().unwrap().downgrade(tx)?);
-            root.text.set(tx, "some text of several words")
-        })
+    with_and_without_checksums(|| {
+        let _turn = turn();
+        let (heap, simulated) = create();
+        cut_everywhere(heap, &simulated, |heap| {
+            in_root(heap, |root, tx| {
+                for value in 0..3 {
+                    let next = root.list.take();
+                    root.list = Some(Strong::new(tx, Node { value, next })?);
+                }
+                root.weak = Some(root.list.as_ref().unwrap().downgrade(tx)?);
+                root.text.set(tx, "some text of several words")
+            })
+        });
     });
 }
 
@@ -207,25 +213,27 @@ fn grown(depth: u64, tx: &Tx<'_, Power>) -> Result<Option<PBox<Tree, Power>>> {
 
 #[test]
 fn a_tree_is_destroyed_whole_even_in_several_transactions() {
-    let _turn = turn();
-    let (heap, simulated) = create();
-    in_root(&heap, |root, tx| {
-        root.tree = grown(5, tx)?;
-        Ok(())
-    })
-    .unwrap();
-    let blocks = {
-        let mut heap = heap;
-        let blocks = heap.check().unwrap().blocks;
-        cut_everywhere(heap, &simulated, |heap| {
-            in_root(heap, |root, _| {
-                root.tree = None;
-                Ok(())
-            })
-        });
-        blocks
-    };
-    assert_eq!(blocks, 1 + 121);
+    with_and_without_checksums(|| {
+        let _turn = turn();
+        let (heap, simulated) = create();
+        in_root(&heap, |root, tx| {
+            root.tree = grown(5, tx)?;
+            Ok(())
+        })
+        .unwrap();
+        let blocks = {
+            let mut heap = heap;
+            let blocks = heap.check().unwrap().blocks;
+            cut_everywhere(heap, &simulated, |heap| {
+                in_root(heap, |root, _| {
+                    root.tree = None;
+                    Ok(())
+                })
+            });
+            blocks
+        };
+        assert_eq!(blocks, 1 + 121);
+    });
 }
 
 #[test]
@@ -254,63 +262,67 @@ fn a_list_longer_than_any_transaction_is_destroyed() {
 
 #[test]
 fn arrays_grow_into_large_blocks_and_go() {
-    let _turn = turn();
-    let (heap, simulated) = create();
-    in_root(&heap, |root, tx| {
-        for i in 0..64 {
-            root.numbers.push(tx, [i; 8])?;
-        }
-        Ok(())
-    })
-    .unwrap();
-    // 64 elements of 64 B are a small block, 300 a large one.
-    cut_everywhere(heap, &simulated, |heap| {
-        in_root(heap, |root, tx| {
-            root.numbers.reserve(tx, 300)?;
-            root.numbers.push(tx, [77; 8])?;
-            root.numbers.swap(tx, 1, 64)?;
-            let node = Strong::new(tx, Node { value: 3, next: None })?;
-            root.nodes.push(tx, Some(node.share(tx)?))?;
-            root.nodes.push(tx, None)?;
-            root.nodes.push(tx, Some(node))
-        })
-    });
-    let (heap, simulated) = create();
-    in_root(&heap, |root, tx| {
-        root.numbers = PVec::from_fn(tx, 1000, |i| Ok([i as u64; 8]))?;
-        root.nodes = PVec::from_fn(tx, 20, |value| {
-            Ok(Some(Strong::new(tx, Node { value: value as u64, next: None })?))
-        })?;
-        Ok(())
-    })
-    .unwrap();
-    cut_everywhere(heap, &simulated, |heap| {
-        in_root(heap, |root, tx| {
-            root.numbers = PVec::new();
-            root.nodes = PVec::new();
-            root.list = Some(Strong::new(tx, Node { value: 1, next: None })?);
+    with_and_without_checksums(|| {
+        let _turn = turn();
+        let (heap, simulated) = create();
+        in_root(&heap, |root, tx| {
+            for i in 0..64 {
+                root.numbers.push(tx, [i; 8])?;
+            }
             Ok(())
         })
+        .unwrap();
+        // 64 elements of 64 B are a small block, 300 a large one.
+        cut_everywhere(heap, &simulated, |heap| {
+            in_root(heap, |root, tx| {
+                root.numbers.reserve(tx, 300)?;
+                root.numbers.push(tx, [77; 8])?;
+                root.numbers.swap(tx, 1, 64)?;
+                let node = Strong::new(tx, Node { value: 3, next: None })?;
+                root.nodes.push(tx, Some(node.share(tx)?))?;
+                root.nodes.push(tx, None)?;
+                root.nodes.push(tx, Some(node))
+            })
+        });
+        let (heap, simulated) = create();
+        in_root(&heap, |root, tx| {
+            root.numbers = PVec::from_fn(tx, 1000, |i| Ok([i as u64; 8]))?;
+            root.nodes = PVec::from_fn(tx, 20, |value| {
+                Ok(Some(Strong::new(tx, Node { value: value as u64, next: None })?))
+            })?;
+            Ok(())
+        })
+        .unwrap();
+        cut_everywhere(heap, &simulated, |heap| {
+            in_root(heap, |root, tx| {
+                root.numbers = PVec::new();
+                root.nodes = PVec::new();
+                root.list = Some(Strong::new(tx, Node { value: 1, next: None })?);
+                Ok(())
+            })
+        });
     });
 }
 
 #[test]
 fn recovery_replays_many_transactions_in_order() {
-    let _turn = turn();
-    let (heap, simulated) = create();
-    // Enough for several epochs.
-    for round in 0..100 {
-        in_root(&heap, |root, tx| {
-            root.balances[round % 8] = round as u64;
-            root.text.set(tx, &format!("round {round}"))
-        })
-        .unwrap();
-    }
-    cut_everywhere(heap, &simulated, |heap| {
-        in_root(heap, |root, tx| {
-            root.balances = [1; 8];
-            root.text.set(tx, "the last")
-        })
+    with_and_without_checksums(|| {
+        let _turn = turn();
+        let (heap, simulated) = create();
+        // Enough for several epochs.
+        for round in 0..100 {
+            in_root(&heap, |root, tx| {
+                root.balances[round % 8] = round as u64;
+                root.text.set(tx, &format!("round {round}"))
+            })
+            .unwrap();
+        }
+        cut_everywhere(heap, &simulated, |heap| {
+            in_root(heap, |root, tx| {
+                root.balances = [1; 8];
+                root.text.set(tx, "the last")
+            })
+        });
     });
 }
 

@@ -97,10 +97,10 @@ fn use_it(heap: &mut Heap<Hostile>) -> Result<()> {
 }
 
 /// A heap with some of everything, as a program leaves it that is killed.
-fn image() -> Vec<u8> {
+fn image(checksums: bool) -> Vec<u8> {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("heap");
-    let heap = Heap::<Hostile>::create(&path, options(), |tx| {
+    let heap = Heap::<Hostile>::create(&path, Options { checksums, ..options() }, |tx| {
         Ok(Root { large: PVec::from_fn(tx, 3000, |i| Ok(i as u64))?, ..Root::default() })
     })
     .unwrap();
@@ -150,13 +150,21 @@ pub(crate) fn draw(state: &mut u64) -> u64 {
 #[test]
 fn no_file_makes_it_access_other_memory_or_panic() {
     let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
-    let whole = image();
-    assert!(try_image(&whole));
+    for checksums in [false, true] {
+        change_files(&image(checksums));
+    }
+    for bytes in [0, 1, 8, 100, 4096, 8192, 65536] {
+        assert!(!try_image(&vec![0xa5; bytes]), "{bytes} bytes of noise");
+    }
+}
+
+fn change_files(whole: &[u8]) {
+    assert!(try_image(whole));
     let used: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0).collect();
     let mut seed = 88_172_645_463_325_252;
     let mut opened = 0;
     for round in 0..2000 {
-        let mut image = whole.clone();
+        let mut image = whole.to_vec();
         match round % 5 {
             // A flipped bit where something is.
             0 | 1 => image[used[draw(&mut seed) as usize % used.len()]] ^= 1 << (draw(&mut seed) % 8),
@@ -179,16 +187,13 @@ fn no_file_makes_it_access_other_memory_or_panic() {
         opened += u32::from(try_image(&image));
     }
     assert!((100..1900).contains(&opened), "{opened} of 2000 were opened");
-    for bytes in [0, 1, 8, 100, 4096, 8192, 65536] {
-        assert!(!try_image(&vec![0xa5; bytes]), "{bytes} bytes of noise");
-    }
 }
 
 /// Damage to what is checked is found.
 #[test]
 fn damage_is_found_or_harmless() {
     let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
-    let whole = image();
+    let whole = image(false);
     let inspect = |image: &[u8]| {
         let found = Inspection::open_in(file(image), Path::new("damaged"))?.check()?;
         found.problems.into_iter().next().map_or(Ok(()), Err)

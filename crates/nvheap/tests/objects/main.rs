@@ -1,8 +1,10 @@
 //! Heaps as programs use them, look at them, and find them damaged. One program, as each takes its time to link.
 
 mod basics;
+mod checksums;
 mod collections;
 mod compact;
+mod damage;
 mod entries;
 mod flips;
 mod hostile;

@@ -30,7 +30,7 @@ struct Root {
 const ENTRIES: u64 = 20_000;
 
 fn create(path: &Path) -> Heap<Busy> {
-    let heap = Heap::create(path, Options::default(), |tx| {
+    let heap = Heap::create(path, Options { checksums: true, ..Options::default() }, |tx| {
         let mut list = PList::new();
         for value in 0..100 {
             list.push_back(tx, value)?;

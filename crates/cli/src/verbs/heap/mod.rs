@@ -8,7 +8,9 @@ use crate::args::HeapVerb;
 use crate::failure::Failure;
 use crate::output::Output;
 use nvlab_lab::report::Format;
-use nvlab_nvheap::{BlockSize, Check, Cycle, Error, Inspection, Unreachable, compact};
+use nvlab_nvheap::{
+    BlockSize, Check, Cycle, Error, Inspection, Unreachable, compact, compact_with_checksums,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -16,7 +18,9 @@ pub fn heap(output: &Output, verb: HeapVerb) -> Result<(), Failure> {
     match verb {
         HeapVerb::Stat { file } => stat(output, &file),
         HeapVerb::Check { file } => check(output, &file),
-        HeapVerb::Compact { file, drop_unreachable } => shrink(output, &file, drop_unreachable),
+        HeapVerb::Compact { file, drop_unreachable, checksums } => {
+            shrink(output, &file, drop_unreachable, checksums)
+        }
         HeapVerb::Dump { file, depth, limit } => dump::dump(output, &open(&file)?, depth, limit),
         HeapVerb::Bench(args) => bench::bench(output, &args),
     }
@@ -50,6 +54,7 @@ fn stat(output: &Output, file: &Path) -> Result<(), Failure> {
     let mut rows: Vec<(&str, Value)> = vec![
         ("kind", "heap of persistent objects".into()),
         ("version", summary.version.into()),
+        ("checksums", summary.checksums.into()),
         ("identity", format!("{:016x}", summary.identity).into()),
         ("fingerprint", format!("{:016x}", summary.fingerprint).into()),
         ("root", summary.root.into()),
@@ -109,7 +114,7 @@ fn check(output: &Output, file: &Path) -> Result<(), Failure> {
             output,
             &json!({
                 "schema": "nvlab.nvheap-check/1", "blocks": found.blocks, "bytes": found.bytes,
-                "free_pages": found.free_pages, "unreachable": found.unreachable,
+                "free_pages": found.free_pages, "checksums": found.checksums, "unreachable": found.unreachable,
                 "unreachable_bytes": found.unreachable_bytes, "cycle_count": found.cycle_count,
                 "cycles": cycles, "problems": problems,
             }),
@@ -126,7 +131,9 @@ fn check(output: &Output, file: &Path) -> Result<(), Failure> {
 /// What a check found, in lines.
 fn describe(file: &Path, found: &Check) -> String {
     let state = if found.problems.is_empty() { "undamaged" } else { "damaged" };
-    let mut lines = vec![format!("{}: {} blocks, {} B, {state}", file.display(), found.blocks, found.bytes)];
+    let has = if found.checksums { "with checksums" } else { "without checksums" };
+    let file = file.display();
+    let mut lines = vec![format!("{file}: {} blocks, {} B, {has}, {state}", found.blocks, found.bytes)];
     lines.extend(found.problems.iter().map(Error::to_string));
     if found.unreachable > 0 {
         let Check { unreachable, unreachable_bytes, .. } = found;
@@ -149,9 +156,13 @@ fn describe(file: &Path, found: &Check) -> String {
     lines.join("\n")
 }
 
-fn shrink(output: &Output, file: &Path, drop_unreachable: bool) -> Result<(), Failure> {
+fn shrink(output: &Output, file: &Path, drop_unreachable: bool, checksums: bool) -> Result<(), Failure> {
     let unreachable = if drop_unreachable { Unreachable::Drop } else { Unreachable::Keep };
-    let done = compact(file, unreachable).map_err(|error| failure(file, error))?;
+    let done = match checksums {
+        true => compact_with_checksums(file, unreachable),
+        false => compact(file, unreachable),
+    };
+    let done = done.map_err(|error| failure(file, error))?;
     let facts = [
         ("bytes_before", done.bytes_before.into()),
         ("bytes", done.bytes.into()),
