@@ -105,13 +105,16 @@ pub struct Asked<'a> {
     pub simulation: &'a Simulation,
 }
 
+/// What these are.
+pub struct Inputs {
+    pub conditions: Vec<Assertion>,
+    pub designs: Vec<Named>,
+    pub source: Arc<Source>,
+}
+
 impl Asked<'_> {
-    /// The conditions, the designs and the workload, or all that is wrong of the command. A trace is read only if nothing is.
-    pub fn read(
-        &self,
-        output: &Output,
-        engine: &Engine,
-    ) -> Result<(Vec<Assertion>, Vec<Named>, Arc<Source>), Failure> {
+    /// Reads all of it, or says all that is wrong. A trace is read only if nothing is.
+    pub fn read(&self, output: &Output, engine: &Engine) -> Result<Inputs, Failure> {
         fn all<T>(found: Vec<Option<T>>) -> Option<Vec<T>> {
             found.into_iter().collect()
         }
@@ -126,7 +129,7 @@ impl Asked<'_> {
         let shown: Vec<String> = self.designs.iter().map(|text| quoted(text)).collect();
         let text = wrong.take(workload_text(self.simulation, self.verb, &shown.join(" ")));
         let (Some((conditions, designs)), Some(text)) = (checked, text) else { return Err(wrong.into()) };
-        Ok((conditions, designs, workload(output, engine, &text)?))
+        Ok(Inputs { conditions, designs, source: workload(output, engine, &text)? })
     }
 }
 

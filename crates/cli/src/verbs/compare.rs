@@ -6,7 +6,7 @@ use super::report::write_html;
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Asked};
+use crate::runs::{self, Asked, Inputs};
 use nvlab_lab::engine::Done;
 use nvlab_lab::plan::Task;
 use nvlab_lab::report::{NameStyle, compare_parquet, compare_text};
@@ -21,7 +21,7 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
         simulation: &args.simulation,
     };
     let engine = runs::engine(output);
-    let (conditions, designs, source) = asked.read(output, &engine)?;
+    let Inputs { conditions, designs, source } = asked.read(output, &engine)?;
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let fit: Vec<&Task> = tasks.iter().flatten().flatten().collect();
     let mut ran = runs::run_all(output, &engine, &fit, args.simulation.force)?.into_iter();

@@ -5,7 +5,7 @@ use super::serve::http_address;
 use crate::args::Run;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runs::{self, Asked};
+use crate::runs::{self, Asked, Inputs};
 use nvlab_lab::engine::{Done, TaskError};
 use nvlab_lab::plan::Task;
 use nvlab_lab::report::{
@@ -30,7 +30,7 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
         simulation: &args.simulation,
     };
     let engine = runs::engine(output);
-    let (asserts, designs, source) = asked.read(output, &engine)?;
+    let Inputs { conditions: asserts, designs, source } = asked.read(output, &engine)?;
     let tasks = runs::tasks(output, &designs, &source, &args.simulation, args.repeat)?;
     let tasks = tasks.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
     if let (Some(address), [task]) = (&args.http, tasks.as_slice()) {
