@@ -50,7 +50,7 @@ pub fn engine(output: &Output) -> Engine {
 }
 
 /// The text of the workload of a simulation, if it can be one.
-pub fn workload_text(simulation: &Simulation, verb: &str, designs: &str) -> Result<String, Failure> {
+fn workload_text(simulation: &Simulation, verb: &str, designs: &str) -> Result<String, Failure> {
     if simulation.workload.is_empty() {
         return Err(Failure::Input(examples(verb, designs)));
     }
@@ -60,7 +60,7 @@ pub fn workload_text(simulation: &Simulation, verb: &str, designs: &str) -> Resu
 }
 
 /// Reads a workload.
-pub fn workload(output: &Output, engine: &Engine, text: &str) -> Result<Arc<Source>, Failure> {
+fn workload(output: &Output, engine: &Engine, text: &str) -> Result<Arc<Source>, Failure> {
     let source = engine.source(text)?;
     source.asides().iter().for_each(|aside| output.warn(aside));
     Ok(source)

@@ -119,13 +119,12 @@ pub fn run_requests(
         let why = "several streams at once, and jobs with rates or pauses, pass no software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
-    let keeps = keeps_payload(design) && workload.carries_payload();
+    let bytes = kept_payload(design, workload, &plan.state);
     let own = own.map(|own| own as &mut dyn BlockWorkload);
     let is_prepared = plan.state.state != State::Fresh;
     let seed = plan.state.device_seed(plan.seed);
-    let keeping = keeping.filter(|_| is_prepared && !keeps && kept::is_kept(design));
+    let keeping = keeping.filter(|_| is_prepared && bytes.is_none() && kept::is_kept(design));
     let Some(keeping) = keeping else {
-        let bytes = keeps.then_some(InMemory { filled: is_prepared });
         let device = device::any(design, seed, bytes).map_err(|why| unbuildable(plan, why))?;
         let begin = kept::Begin::default();
         return Requests { design, plan, workload, own, begin, shelf: None, on_progress }.on(device);
@@ -148,16 +147,19 @@ fn keeps_payload(design: &Design) -> bool {
     design.route.is_some() || matches!(design.ftl, Ftl::Hftl(_) | Ftl::Blocks(_))
 }
 
+/// Where a run keeps the payload of its workload, if it does.
+fn kept_payload(design: &Design, workload: &dyn BlockWorkload, state: &Preparation) -> Option<InMemory> {
+    let keeps = keeps_payload(design) && workload.carries_payload();
+    keeps.then_some(InMemory { filled: state.state != State::Fresh })
+}
+
 /// Bytes of memory that the device of a run takes, with what it keeps of its payload.
 pub(crate) fn memory_bytes(design: &Design, work: Option<&Work>, state: &Preparation) -> u64 {
-    let keeps = match work {
-        Some(Work::Requests(workload)) => keeps_payload(design) && workload.carries_payload(),
-        _ => false,
+    let kept = match work {
+        Some(Work::Requests(workload)) => kept_payload(design, &**workload, state),
+        _ => None,
     };
-    let payload = match keeps {
-        true => device::Backing::payload(&InMemory { filled: state.state != State::Fresh }),
-        false => Payload::Nothing,
-    };
+    let payload = kept.map_or(Payload::Nothing, |bytes| device::Backing::payload(&bytes));
     device::memory::needed(design, payload)
 }
 

@@ -305,7 +305,13 @@ fn begun(
     };
     let report = Precondition { host_bytes: filled, fill_bytes: filled, ..report };
     match preparation.state {
-        State::LogFull => log_filled(device, workload, Settling::new(done, report), steps),
+        State::LogFull => {
+            let mut settling = Settling::new(done, report);
+            if let Some(workload) = workload {
+                fill_log(device, workload, &mut settling, steps)?;
+            }
+            Ok(settling)
+        }
         State::Steady => {
             let pass = workload.as_ref().and_then(|workload| workload.pass_writes(device.unit_bytes()));
             let pass = pass.map(|PassWrites { bytes, distinct_bytes, trimmed_bytes }| PassResult {
@@ -348,19 +354,6 @@ fn skip(workload: &mut dyn BlockWorkload, count: u64) {
             more => drawn += more as u64,
         }
     }
-}
-
-/// Has a workload write to a filled device until its log blocks are in use.
-fn log_filled(
-    device: &mut dyn DeviceUnderTest,
-    workload: Option<&mut dyn BlockWorkload>,
-    mut settling: Settling,
-    steps: &mut Steps<'_>,
-) -> Result<Settling, DriveError> {
-    if let Some(workload) = workload {
-        fill_log(device, workload, &mut settling, steps)?;
-    }
-    Ok(settling)
 }
 
 /// Has a workload write to a filled device until it is steady.
