@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
-pub(crate) const RESULTS_VERSION: u32 = 10;
+pub(crate) const RESULTS_VERSION: u32 = 11;
 /// The version of nvlab and a digest of the sources that results depend on (`build.rs`).
 const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NVLAB_SOURCES"));
 /// Seconds of a year of 365.25 days.
@@ -682,6 +682,9 @@ pub struct Window {
     pub write_p99_ns: u64,
     /// Units programmed per unit the host wrote; 0 if it wrote none.
     pub write_amplification: f64,
+    /// Units that the cleaner moved per unit the host wrote; 0 if it wrote none.
+    #[serde(default)]
+    pub cleaning_cost: f64,
     /// Blocks erased.
     pub erases: u64,
 }

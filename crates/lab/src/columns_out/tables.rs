@@ -48,6 +48,7 @@ pub fn series(run: &RunResult) -> RecordBatch {
             ("write_p50_ns", latency(|w| w.write_p50_ns)),
             ("write_p99_ns", latency(|w| w.write_p99_ns)),
             ("write_amplification", Arc::new(amplification)),
+            ("cleaning_cost", real(|w| w.cleaning_cost)),
             ("erases", count(|w| w.erases)),
         ],
     )

@@ -105,7 +105,7 @@ fn parquet_reads_back() {
         builder.build().unwrap().next().unwrap().unwrap()
     };
     let series = read(parquet_of(&tables::series(&run)).unwrap());
-    assert_eq!((series.num_rows(), series.num_columns()), (2, 11));
+    assert_eq!((series.num_rows(), series.num_columns()), (2, 12));
     let reals = |name: &str| series[name].as_primitive::<Float64Type>().iter().collect::<Vec<_>>();
     let counts = |name: &str| series[name].as_primitive::<UInt64Type>().iter().collect::<Vec<_>>();
     assert_eq!(reals("from_s"), [Some(0.0), Some(30.0)]);

@@ -123,7 +123,8 @@ A new drive has every block erased and cleans nothing. `--precondition` says whe
            default). A trace, and whatever else has an end, is repeated in the same order, as fast
            as the device takes it; what it never writes stays as it was filled, and what only
            reads finds the device filled in order
-After commas: fill=30% writes only the first 30 % of the capacity, span=30% sends the writes to
+After commas: order=random fills in random order (steady,order=random; full,order=random is
+scattered), fill=30% writes only the first 30 % of the capacity, span=30% sends the writes to
 the steady state to the first 30 % (else to what is filled), idle=10s lets time pass before the
 first request, seed=N draws another device: steady,fill=50%,idle=10s.
 `--seed` draws what is measured. The device and its preparation have a seed of their own, 1 unless

@@ -51,7 +51,7 @@ Any of these and of those below that request blocks: used=300GB trimmed=yes|no
   30 % of ssd-tlc have a write amplification of 1.04 and 1.94.
 
 Transactions on a memory: 'tpca key=value ...'
-  branches=155 accounts=100k record=100B fanout=32 spread-hot=on reads=balance home=off history=off
+  branches=155 accounts=100k record=100B fanout=32 spread-hot=off reads=balance home=off history=off
   rate=10k/s (without it: one after the other) arrivals=poisson until=60s
 
 Single words of a memory: 'words key=value ...', as the cleaning policies of eNVy are compared

@@ -265,12 +265,12 @@ fn of_role(run: &RunResult, roles: &[&str], figure: fn(&MediumResult) -> f64) ->
     run.media.iter().find(|medium| roles.contains(&medium.role.as_str())).map(figure)
 }
 
-/// Programs beyond the host's own for each unit it wrote, in the last quarter of the windows.
+/// Units that the cleaner moved for each unit the host wrote, in the last quarter of the windows.
 fn late_cost(run: &RunResult) -> Option<f64> {
     let late = &run.series[run.series.len() - run.series.len().div_ceil(4)..];
-    let wrote: Vec<f64> = late.iter().map(|w| w.write_amplification).filter(|&wa| wa > 0.0).collect();
-    let mean = wrote.iter().sum::<f64>() / wrote.len() as f64;
-    (!wrote.is_empty()).then_some(mean - 1.0)
+    let wrote: Vec<f64> =
+        late.iter().filter(|w| w.write_amplification > 0.0).map(|w| w.cleaning_cost).collect();
+    (!wrote.is_empty()).then(|| wrote.iter().sum::<f64>() / wrote.len() as f64)
 }
 
 /// Host bytes that can be written before a medium is worn out.
@@ -421,7 +421,7 @@ const ROWS: &[Row] = &[
     ("read.unwritten", "read unwritten", Unit::Share, Better::Less, "share of the units read that hold no data, never written or trimmed: no cell is read for them", |r| Some(r.unwritten_read_share).filter(|_| r.read.count > 0)),
     ("tps", "TPS", Unit::PerSecond, Better::More, "transactions per second", |r| Some(r.transaction.per_s).filter(|_| r.transaction.count > 0)),
     ("clean.cost", "cleaning cost", Unit::Ratio, Better::Less, "units moved by the cleaner for each unit the host wrote", |r| Some(r.write_amplification.clean + r.write_amplification.transfer).filter(|_| r.write_amplification.is_of_something())),
-    ("clean.cost.last", "late cost", Unit::Ratio, Better::Less, "units programmed beyond the host's own for each unit it wrote, in the last quarter of the run: the level a learning cleaner has reached", late_cost),
+    ("clean.cost.last", "late cost", Unit::Ratio, Better::Less, "units moved by the cleaner for each unit the host wrote, in the last quarter of the run: the level a learning cleaner has reached", late_cost),
     ("flushed", "pages flushed", Unit::Count, Better::Less, "pages flushed from the write buffer of a memory", |r| r.memory.map(|m| m.flushed_pages as f64)),
     ("flushed.per_s", "flush rate", Unit::PerSecond, Better::Less, "pages flushed per second", |r| r.memory.map(|m| m.flushed_pages as f64 / r.simulated_s)),
     ("flushed.per_transaction", "flushes/transaction", Unit::Ratio, Better::Less, "pages flushed for each transaction", |r| per_transaction(r, |m| m.flushed_pages)),

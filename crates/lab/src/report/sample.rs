@@ -56,6 +56,7 @@ fn window(index: u64) -> Window {
         write_p50_ns: 116_000,
         write_p99_ns: 366_000,
         write_amplification: 2.96 + 0.01 * index as f64,
+        cleaning_cost: 1.94 + 0.01 * index as f64,
         erases: 6_172,
     }
 }
@@ -283,6 +284,7 @@ pub fn rich(name: &str, seed: u64, slow: f64) -> RunResult {
                 write_p50_ns: 19_100,
                 write_p99_ns: (1_310_000.0 * slow * wave / stall) as u64,
                 write_amplification: total * (1.0 + rng.normal(0.0, 0.01)),
+                cleaning_cost: clean,
                 erases: (61.0 * wave) as u64,
             }
         })

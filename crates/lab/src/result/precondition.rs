@@ -5,6 +5,9 @@ use nvlab_units::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// As [`Precondition::kind`] says that a device was filled in random order.
+const RANDOM_ORDER: &str = "order=random";
+
 /// How the device was brought to its state. It is kept beside prepared devices in a format without names: no field may be left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
@@ -15,8 +18,8 @@ pub struct Precondition {
     pub kind: String,
     /// Bytes written to get there.
     pub host_bytes: u64,
-    /// Of these, bytes written once before all others: in order of their addresses, of `scattered` in random order. The rest of
-    /// the capacity is free.
+    /// Of these, bytes written once before all others: in order of their addresses, of `scattered` and with `order=random` in
+    /// random order. The rest of the capacity is free.
     #[serde(default)]
     pub fill_bytes: u64,
     /// Whose writes the others were; `None`: there were no others.
@@ -121,12 +124,16 @@ impl Precondition {
     /// How a device of `capacity_bytes` was prepared: by whose writes, how many capacities, what it holds, and whether it is steady.
     pub fn line(&self, capacity_bytes: u64) -> String {
         let (kind, how) = self.kind.split_once(',').unwrap_or((&self.kind, ""));
+        let (order, how): (Vec<&str>, Vec<&str>) = how.split(',').partition(|how| *how == RANDOM_ORDER);
+        let is_scattered = kind == "scattered" || !order.is_empty();
         let mut text = match kind {
             "fresh" => "new, every block erased".to_string(),
             "full" | "scattered" | "log-full" | "steady" if self.host_bytes == 0 => {
                 "as new: its state does not depend on what was written before".to_string()
             }
-            "full" | "scattered" | "log-full" | "steady" => self.written(kind, capacity_bytes.max(1) as f64),
+            "full" | "scattered" | "log-full" | "steady" => {
+                self.written(kind, is_scattered, capacity_bytes.max(1) as f64)
+            }
             other => other.to_string(),
         };
         if self.has_file_system {
@@ -138,15 +145,15 @@ impl Precondition {
         if self.rested_s > 0.0 {
             text += &format!("; then idle for {} to fold its SLC cache", Span::from_seconds(self.rested_s));
         }
-        match how {
-            "" => text,
-            how => format!("{text} ({})", how.replace(',', ", ")),
+        match how.join(", ") {
+            how if how.is_empty() => text,
+            how => format!("{text} ({how})"),
         }
     }
 
     /// What was written.
-    fn written(&self, kind: &str, capacity: f64) -> String {
-        let order = if kind == "scattered" { "in random order" } else { "in order" };
+    fn written(&self, kind: &str, is_scattered: bool, capacity: f64) -> String {
+        let order = if is_scattered { "in random order" } else { "in order" };
         // Results of older versions do not say how much was filled.
         let filled = if self.fill_bytes > 0 { self.fill_bytes } else { self.host_bytes.min(capacity as u64) };
         let mut text = match filled as f64 / capacity {
@@ -271,6 +278,9 @@ mod tests {
         assert_eq!(line(part), wanted);
         let full = Precondition { kind: "scattered".into(), host_bytes: 100 * GIB, ..steady() };
         assert_eq!(line(full), "filled once in random order");
+        let sorted_later = Precondition { kind: "steady,order=random,idle=1s".into(), ..steady() };
+        let wanted = own.replace("in order", "in random order") + ", steady at WA 1.02 (idle=1s)";
+        assert_eq!(line(sorted_later), wanted);
         assert_eq!(line(Precondition::none("fresh")), "new, every block erased");
         assert_eq!(line(Precondition::none("as it was left")), "as it was left");
     }

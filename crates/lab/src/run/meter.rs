@@ -108,6 +108,10 @@ impl Stretch {
         };
         let (read, write) = (unpacked(Op::Read), unpacked(Op::Write));
         let counted = self.after.since(&self.before);
+        let per_unit = |units: u64| match counted.host_units {
+            0 => 0.0,
+            host => units as f64 / host as f64,
+        };
         let quantile = |op: &OpTotals, q| if op.count() == 0 { 0 } else { op.latency.quantile(q).ns() };
         Window {
             from_s: self.from.since(origin).seconds(),
@@ -119,10 +123,8 @@ impl Stretch {
             read_p99_ns: quantile(&read, 0.99),
             write_p50_ns: quantile(&write, 0.5),
             write_p99_ns: quantile(&write, 0.99),
-            write_amplification: match counted.host_units {
-                0 => 0.0,
-                host => counted.programmed_units() as f64 / host as f64,
-            },
+            write_amplification: per_unit(counted.programmed_units()),
+            cleaning_cost: per_unit(counted.causes.clean + counted.causes.transfer),
             erases: counted.erases,
         }
     }

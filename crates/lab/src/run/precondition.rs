@@ -1,7 +1,7 @@
 //! Bringing a device to a known state before anything is measured.
 //!
-//! `full`: every logical unit is written once, in order. `scattered`: once, in random order, so that neighbours in
-//! address are far apart on the medium and locality of addresses is not locality of blocks. `log-full`: as `full`, then the
+//! `full`: every logical unit is written once, in the order of the addresses; with `order=random` (alone: `scattered`) in random
+//! order, so that neighbours in address are far apart on the medium and locality of addresses is not locality of blocks. `log-full`: as `full`, then the
 //! workload's own writes until all log blocks of a block map are in use. `steady`: as `full`, then
 //! the workload's own writes, as fast as the device takes them, until write amplification is constant (`settle`), or to the same
 //! state by way of a coarse twin (`coarse`); where it depends on the pace, then at that of the run (`at_own_pace`). A workload
@@ -286,8 +286,9 @@ fn begun(
     // Whole units: see `sequential_fill`.
     let unit = device.unit_bytes() as u64;
     let filled = (preparation.fill_bytes(capacity) / unit).max(1) * unit;
-    let draws =
-        workload.as_ref().filter(|_| is_steady && preparation.twin).and_then(|workload| workload.draws());
+    // A twin is filled in the order of its addresses.
+    let has_twin = preparation.twin && !preparation.is_scattered;
+    let draws = workload.as_ref().filter(|_| is_steady && has_twin).and_then(|workload| workload.draws());
     let twin = draws.map(|draws| coarse::settled(device, draws, filled, &report, steps)).transpose()?;
     if let Some(settling) = twin.flatten() {
         return Ok(settling);
@@ -295,7 +296,7 @@ fn begun(
     let share = |progress: &Progress| progress.written_bytes as f64 / filled as f64;
     let on_progress = &mut *steps.on_progress;
     let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
-    let done = if preparation.state == State::Scattered {
+    let done = if preparation.is_scattered {
         device.expect_scattered_fill();
         let mut fill = scattered_fill(device.unit_bytes(), filled, preparation.seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
@@ -322,7 +323,7 @@ fn begun(
             let report = Precondition { pass, ..report };
             settled(device, workload, Settling::new(done, report), steps)
         }
-        State::Fresh | State::Full | State::Scattered => Ok(Settling::done(done, report)),
+        State::Fresh | State::Full => Ok(Settling::done(done, report)),
     }
 }
 

@@ -10,10 +10,8 @@ use std::str::FromStr;
 pub enum State {
     /// Factory-new.
     Fresh,
-    /// Every logical unit written once, in order.
+    /// Every logical unit written once.
     Full,
-    /// Every logical unit written once, in random order.
-    Scattered,
     /// Full, then written by the workload until all log blocks of a block map are in use.
     LogFull,
     /// Full, then written until write amplification has converged.
@@ -27,14 +25,13 @@ impl State {
         match self {
             State::Fresh => "fresh",
             State::Full => "full",
-            State::Scattered => "scattered",
             State::LogFull => "log-full",
             State::Steady => "steady",
         }
     }
     /// The state with this name.
     pub fn parse(name: &str) -> Option<State> {
-        [State::Fresh, State::Full, State::Scattered, State::LogFull, State::Steady]
+        [State::Fresh, State::Full, State::LogFull, State::Steady]
             .into_iter()
             .find(|state| state.name() == name)
     }
@@ -48,6 +45,8 @@ pub struct Preparation {
     pub state: State,
     /// The share of its capacity that is written, from the beginning, above 0 and at most 1; the rest stays unmapped.
     pub fill: f64,
+    /// Its units are filled in random order, not in that of their addresses.
+    pub is_scattered: bool,
     /// The share of its capacity, from the beginning, that the writes to its steady state go to; `None`: what was filled.
     pub span: Option<f64>,
     /// Time that passes between the preparation and the first measured request.
@@ -60,12 +59,24 @@ pub struct Preparation {
 
 /// The seed of a preparation for which none is given.
 pub const SEED: u64 = 1;
+/// Full, in random order.
+pub(crate) const SCATTERED: &str = "scattered";
+/// How another state says that it was filled in random order.
+pub(crate) const RANDOM_ORDER: &str = "order=random";
 /// Shares of a capacity are rounded down to this many bytes.
 const GRAIN_BYTES: u64 = 1 << 20;
 
 impl From<State> for Preparation {
     fn from(state: State) -> Preparation {
-        Preparation { state, fill: 1.0, span: None, idle: Span::ZERO, twin: true, seed: SEED }
+        Preparation {
+            state,
+            fill: 1.0,
+            is_scattered: false,
+            span: None,
+            idle: Span::ZERO,
+            twin: true,
+            seed: SEED,
+        }
     }
 }
 
@@ -137,7 +148,11 @@ impl fmt::Display for Preparation {
     /// As [`Preparation::from_str`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = |share: f64| display_fraction(share).replace(' ', "");
-        f.write_str(self.state.name())?;
+        match (self.state, self.is_scattered) {
+            (State::Full, true) => f.write_str(SCATTERED)?,
+            (state, true) => write!(f, "{},{RANDOM_ORDER}", state.name())?,
+            (state, false) => f.write_str(state.name())?,
+        }
         if self.fill < 1.0 {
             write!(f, ",fill={}", share(self.fill))?;
         }
@@ -164,15 +179,20 @@ impl FromStr for Preparation {
         let mut found = Preparation::default();
         for (number, word) in text.split(',').map(str::trim).enumerate() {
             match word.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                None if number == 0 && word == SCATTERED => {
+                    (found.state, found.is_scattered) = (State::Full, true);
+                }
                 None if number == 0 => {
                     found.state = State::parse(word).ok_or_else(|| {
                         format!(
-                            "`{word}` is no state: write fresh, full, scattered, log-full or steady, then fill=, span=, idle=, \
-                             twin= or seed= after commas"
+                            "`{word}` is no state: write fresh, full, scattered, log-full or steady, then fill=, order=, span=, \
+                             idle=, twin= or seed= after commas"
                         )
                     })?;
                 }
                 Some(("fill", value)) => found.fill = share("fill", value)?,
+                Some(("order", "random")) => found.is_scattered = true,
+                Some(("order", "address")) => found.is_scattered = false,
                 Some(("span", value)) => found.span = Some(share("span", value)?),
                 Some(("idle", value)) => {
                     found.idle = span(value).map_err(|error| format!("idle: {error}"))?;
@@ -184,7 +204,7 @@ impl FromStr for Preparation {
                 }
                 _ => {
                     return Err(format!(
-                        "`{word}` is none of fill=30%, span=30%, idle=10s, twin=no and seed=N"
+                        "`{word}` is none of fill=30%, order=random, span=30%, idle=10s, twin=no and seed=N"
                     ));
                 }
             }
@@ -203,10 +223,10 @@ fn share(key: &str, value: &str) -> Result<f64, String> {
 
 impl Preparation {
     fn checked(self) -> Result<Preparation, String> {
-        let is_written = self.fill < 1.0 || self.span.is_some() || self.seed != SEED;
+        let is_written = self.fill < 1.0 || self.is_scattered || self.span.is_some() || self.seed != SEED;
         if self.state == State::Fresh && is_written {
             return Err(
-                "a fresh device is not written: fill, span and seed need full, scattered, log-full or steady"
+                "a fresh device is not written: fill, order, span and seed need full, scattered, log-full or steady"
                     .into(),
             );
         }
@@ -236,6 +256,8 @@ mod tests {
             "log-full",
             "steady",
             "steady,fill=30%,span=12.5%,idle=10s,seed=7",
+            "steady,order=random,fill=30%",
+            "log-full,order=random",
             "steady,twin=no",
         ] {
             let read: Preparation = text.parse().unwrap();
@@ -246,6 +268,8 @@ mod tests {
         assert_eq!(aged.without_idle(), "steady,fill=30%");
         assert_eq!(aged.fill_bytes(10 << 20), 3 << 20);
         assert_eq!(aged.fill_bytes(4096), 4096);
+        let full: Preparation = "full,order=random".parse().unwrap();
+        assert_eq!((full, full.to_string()), ("scattered".parse().unwrap(), "scattered".to_string()));
         assert_eq!((aged.device_seed(9), Preparation::from(State::Fresh).device_seed(9)), (1, 9));
     }
 
@@ -256,6 +280,8 @@ mod tests {
             "stedy",
             "steady,full",
             "fresh,fill=30%",
+            "fresh,order=random",
+            "steady,order=sorted",
             "full,span=10%",
             "full,twin=no",
             "steady,twin=maybe",

@@ -24,8 +24,8 @@ fn the_system_of_the_paper() {
     );
     assert_eq!(design.price().total_usd(), Some(69_120.0), "2048 MiB x 30 USD + 64 MiB x 120 USD");
     let controller = &envy(&design).config;
-    assert_eq!(controller.logical_pages, 127 * 65_536 / 10 * 8 + 1, "80 % of 127 segments in service");
-    assert_eq!((controller.buffer_pages, controller.flush_at), (65_536, 40_960));
+    assert_eq!(controller.logical_pages, 8_388_608 / 10 * 8 + 6, "80 % of all 128 segments");
+    assert_eq!((controller.buffer_pages, controller.flush_at), (65_536, 16_384));
     assert_eq!(controller.cleaning, SegmentCleaning::gathering(16));
     assert_eq!((controller.wear_spread, controller.control), (Some(100), Span::from_ns(60)));
     assert_eq!((controller.word_bytes, controller.path_bytes), (8, 256));
@@ -58,11 +58,12 @@ fn cleaners_utilization_and_concurrency() {
     let tuned = with(&["ftl.clean.partition=4", "ftl.clean.dead_band=5 %", "ftl.clean.exchange=0.1 %"]);
     let expected = Gathering { dead_band: 0.05, exchange: 0.001, ..Gathering::new(4) };
     assert_eq!(tuned.config.cleaning, SegmentCleaning::Gathering(expected));
-    assert_eq!(with(&["ftl.utilization_of=total"]).config.logical_pages, 8_388_608 / 10 * 8 + 6);
+    let in_service = with(&["ftl.utilization_of=in-service"]).config.logical_pages;
+    assert_eq!(in_service, 127 * 65_536 / 10 * 8 + 1, "of 127 segments");
     assert_eq!(with(&["ftl.buffer.kind=none"]).config.buffer_pages, 0);
     assert_eq!(with(&["ftl.buffer.flush_at=100 %"]).config.flush_at, 65_535, "or it would never begin");
     assert_eq!(with(&["ftl.wear.kind=none"]).config.wear_spread, None);
-    let four = load("envy", &["ftl.concurrent=4"]);
+    let four = load("envy", &["ftl.concurrent=4", "ftl.utilization_of=in-service"]);
     assert_eq!((four.array.geometry.dies(), four.array.geometry.blocks_per_die), (4, 32));
     assert_eq!(envy(&four).config.logical_pages, 124 * 65_536 / 10 * 8 + 3, "each keeps a segment erased");
 }
@@ -112,8 +113,8 @@ fn numbers_that_do_not_fit() {
         ("path.width=12 B", "`path.width` is not a power of two", "8 B"),
         (
             "ftl.capacity=2040 MiB",
-            "`ftl.capacity` leaves 1.99 GiB for the host of 1.98 GiB",
-            "less than everything",
+            "`ftl.capacity` leaves nothing to clean: 8355840 pages in 127 segments",
+            "less live data than the segments in service can hold",
         ),
         ("ftl.buffer.size=100 B", "`ftl.buffer.size` is out of range", "at least one page of 256 B"),
         (
@@ -147,7 +148,7 @@ fn numbers_that_do_not_fit() {
 #[test]
 fn a_mistake_in_a_file() {
     let text = include_str!("../../../../../designs/envy.toml")
-        .replace("flush_at  = \"62.5 %\"", "flush_at = \"60 pages\"");
+        .replace("flush_at  = \"25 %\"", "flush_at = \"60 pages\"");
     let errors = Design::parse("mine.toml", &text, &[]).unwrap_err().to_string();
     let line = text.lines().position(|line| line.starts_with("flush_at")).unwrap() + 1;
     assert!(
