@@ -1,10 +1,10 @@
 //! Golden runs: the same design, workload and seed give the same integers, on every machine and for ever. A
 //! change here is a change of results: raise `RESULTS_VERSION` and say why in the commit.
 
-use nvlab_lab::design::Design;
-use nvlab_lab::plan::{Settings, Source, Task, Until};
-use nvlab_lab::result::RunResult;
-use nvlab_lab::run::State;
+use nvlab_design::Design;
+use nvlab_run::State;
+use nvlab_run::plan::{Settings, Source, Task, Until};
+use nvlab_run::result::RunResult;
 
 fn golden(design: &str, sets: &[&str], workload: &str, state: State, requests: u64) -> RunResult {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();

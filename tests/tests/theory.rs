@@ -1,6 +1,6 @@
 //! The simulation against closed forms, at full size: what `nvlab check-theory` prints.
 
-use nvlab_lab::theory::{Check, check_all};
+use nvlab_run::theory::{Check, check_all};
 
 #[test]
 fn the_simulation_meets_theory() {

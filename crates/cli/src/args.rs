@@ -16,10 +16,10 @@ pub use stack::Stack;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use nvlab_lab::plan::Until;
-use nvlab_lab::report::Format;
-use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::Shard;
+use nvlab_report::Format;
+use nvlab_run::Preparation;
+use nvlab_run::plan::Until;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

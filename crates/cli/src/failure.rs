@@ -1,9 +1,9 @@
 //! Why the program failed, and its exit status.
 
-use nvlab_lab::design::DesignErrors;
-use nvlab_lab::engine::TaskError;
-use nvlab_lab::run::RunError;
+use nvlab_design::DesignErrors;
 use nvlab_lab::sweep::PointError;
+use nvlab_run::RunError;
+use nvlab_run::engine::TaskError;
 use nvlab_workload::WorkloadError;
 use thiserror::Error;
 

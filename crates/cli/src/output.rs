@@ -7,8 +7,8 @@
 use crate::args::{FormatName, Global, When};
 use crate::failure::STATUS_PIPE;
 use crate::table::Table;
-use nvlab_lab::prepared;
-use nvlab_lab::report::{Format, Style};
+use nvlab_report::{Format, Style};
+use nvlab_run::prepared;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Lists of things, for people and for programs.
 
-use nvlab_lab::report::Format;
+use nvlab_report::Format;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 

@@ -5,9 +5,9 @@ mod topic;
 mod topics;
 mod workloads;
 
-use crate::design::keys::{self, Key, Preset};
-use crate::report::metric::{self, Better};
-use crate::toml_reader::datum::Shape;
+use nvlab_design::keys::{self, Key, Preset};
+use nvlab_design::toml_reader::datum::Shape;
+use nvlab_run::metric::{self, Better};
 use nvlab_workload::suggest::nearest;
 use std::fmt::Write as _;
 use topic::Topic;

@@ -6,11 +6,11 @@
 //! a tool wrote its sectors is lost; for a mounted file system it is preserved, see `nvlab serve`.)
 //!
 //! What is read back must equal what was written, except for sectors that the device discarded because the file system
-//! freed them ([`crate::result::RouteResult::clusters_trimmed`]): those read as zero.
+//! freed them ([`nvlab_run::result::RouteResult::clusters_trimmed`]): those read as zero.
 
-use crate::design::Design;
-use crate::result::RouteResult;
-use crate::run::device::{self, AnyDevice, BuildError, InMemory};
+use nvlab_design::Design;
+use nvlab_run::device::{self, AnyDevice, BuildError, InMemory};
+use nvlab_run::result::RouteResult;
 use nvlab_units::{Span, Time};
 use nvlab_workload::Serves;
 use std::io;

@@ -1,6 +1,6 @@
 //! SNIA's performance test on small devices: its figures agree with runs of the same requests, its rule decides.
 
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_lab::pts::{PtsPlan, PtsResult, Test, page, run};
 use nvlab_units::Span;
 

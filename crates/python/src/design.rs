@@ -1,11 +1,11 @@
 //! Designs, parts, metrics, and what can be explained.
 
 use crate::error::Trouble;
-use nvlab_lab::design::sheets::{self, Sheet};
-use nvlab_lab::design::{self, BUILT_IN, DesignErrors};
+use nvlab_design::sheets::{self, Sheet};
+use nvlab_design::{BUILT_IN, DesignErrors};
 use nvlab_lab::explain;
-use nvlab_lab::plan::Named;
-use nvlab_lab::report::metric::{self, Better, Metric, Unit, metrics};
+use nvlab_run::metric::{self, Better, Metric, Unit, metrics};
+use nvlab_run::plan::Named;
 use nvlab_units::{Span, quantity};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Design {
         let named = match &text {
             None => Named::load(&source, sets)?,
             Some(text) => {
-                let design = design::Design::parse(&source, text, sets)?;
+                let design = nvlab_design::Design::parse(&source, text, sets)?;
                 // A file is called by its path, as on the command line; any other text by the name in it.
                 let name = if source.ends_with(".toml") { source.clone() } else { design.name.clone() };
                 Named::new(&name, sets.to_vec(), design)
@@ -80,7 +80,7 @@ impl Design {
                 "a design that is in no file cannot be extended: save it, and scale what is read from there";
             return Err(Trouble::Input(why.to_string()));
         }
-        let scaled = design::scale::scaled(reference, &self.named.design, bytes)?;
+        let scaled = nvlab_design::scale::scaled(reference, &self.named.design, bytes)?;
         Ok(Design::read(scaled.design.name, Some(scaled.text), &[])?)
     }
 
@@ -145,7 +145,7 @@ impl Design {
 
     /// Path, value here, value there.
     fn diff(&self, other: &Design) -> Vec<(String, Option<String>, Option<String>)> {
-        let found = design::diff(&self.named.design, &other.named.design);
+        let found = nvlab_design::diff(&self.named.design, &other.named.design);
         found.into_iter().map(|one| (one.path, one.left, one.right)).collect()
     }
 
@@ -163,12 +163,12 @@ fn designs() -> Vec<&'static str> {
 
 #[pyfunction]
 fn design_template(name: &str) -> String {
-    design::template(name)
+    nvlab_design::template(name)
 }
 
 #[pyfunction]
 fn design_schema() -> String {
-    design::schema::schema()
+    nvlab_design::schema::schema()
 }
 
 #[pyfunction]

@@ -7,11 +7,11 @@ use crate::run::{Run, Settings};
 use crate::watch::Watch;
 use arrow_array::{ArrayRef, Float32Array, RecordBatch, UInt32Array};
 use arrow_ipc::reader::StreamReader;
-use nvlab_lab::engine::{Done, TaskError};
-use nvlab_lab::plan::{self, Source, Until};
-use nvlab_lab::prepared::Shelf;
-use nvlab_lab::run::held::{HeldDevice, Opening};
-use nvlab_lab::run::{Limit, Preparation, RunError};
+use nvlab_run::engine::{Done, TaskError};
+use nvlab_run::held::{HeldDevice, Opening};
+use nvlab_run::plan::{self, Source, Until};
+use nvlab_run::prepared::Shelf;
+use nvlab_run::{Limit, Preparation, RunError};
 use nvlab_units::quantity;
 use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::replay::{Replay, ReplaySpec};
@@ -231,7 +231,7 @@ fn replayed(
     let count = columns.len() as f64;
     let mut replay = Replay::new(columns, &spec, held.design().capacity_bytes(), 1)?;
     let mut one = watch.one(held.name());
-    let mut go_on = |progress: &nvlab_lab::run::Progress| one("running", progress.requests as f64 / count);
+    let mut go_on = |progress: &nvlab_run::Progress| one("running", progress.requests as f64 / count);
     Ok(frame(&held.serve(&mut replay, &Limit::NONE, true, &mut go_on)?))
 }
 

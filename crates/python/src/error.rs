@@ -1,11 +1,11 @@
 //! Exceptions: the errors of the lab, field by field. Their classes are those of `nvlab._errors`.
 
-use nvlab_lab::design::DesignErrors;
-use nvlab_lab::engine::{EngineError, TaskError};
+use nvlab_design::DesignErrors;
+use nvlab_design::toml_reader::FileError;
 use nvlab_lab::reproduce::FindError;
-use nvlab_lab::run::RunError;
 use nvlab_lab::sweep::{PointError, SweepError};
-use nvlab_lab::toml_reader::FileError;
+use nvlab_run::RunError;
+use nvlab_run::engine::{EngineError, TaskError};
 use nvlab_workload::WorkloadError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;

@@ -13,7 +13,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::take::take_record_batch;
-use nvlab_lab::columns_out::parquet_of;
+use nvlab_run::columns_out::parquet_of;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};

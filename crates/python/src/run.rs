@@ -4,16 +4,14 @@ use crate::design::Design;
 use crate::error::Trouble;
 use crate::frame::Frame;
 use crate::watch::Watch;
-use nvlab_lab::columns_out::{histograms, read_run, series, write_run_dir};
-use nvlab_lab::engine::{Done, Engine};
-use nvlab_lab::plan::{Named, Settings as Chosen, Task, Until};
-use nvlab_lab::prepared::{self, Shelf};
-use nvlab_lab::report::metric::{self, metrics};
-use nvlab_lab::report::{
-    Format, NameStyle, RunDocument, Style, compare_text, html, notes, run_text, timeline,
-};
-use nvlab_lab::result::RunResult;
-use nvlab_lab::run::Preparation;
+use nvlab_report::{Format, NameStyle, RunDocument, Style, compare_text, html, notes, run_text, timeline};
+use nvlab_run::Preparation;
+use nvlab_run::columns_out::{histograms, read_run, series, write_run_dir};
+use nvlab_run::engine::{Done, Engine};
+use nvlab_run::metric::{self, metrics};
+use nvlab_run::plan::{Named, Settings as Chosen, Task, Until};
+use nvlab_run::prepared::{self, Shelf};
+use nvlab_run::result::RunResult;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use crate::error::Trouble;
 use crate::frame::{Frame, refused};
 use crate::watch::Watch;
 use arrow_ipc::reader::StreamReader;
-use nvlab_lab::plan::cache;
+use nvlab_run::plan::cache;
 use nvlab_workload::columns::Columns;
 use nvlab_workload::info::TraceInfo;
 use nvlab_workload::replay::ReplaySpec;

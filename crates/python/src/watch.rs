@@ -1,8 +1,8 @@
 //! Work without the interpreter: other Python threads go on, progress is reported now and then, and Ctrl-C ends it.
 
 use crate::error::Trouble;
-use nvlab_lab::engine::{Done, Engine, Event, TaskError};
-use nvlab_lab::plan::Task;
+use nvlab_run::engine::{Done, Engine, Event, TaskError};
+use nvlab_run::plan::Task;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;

@@ -7,7 +7,7 @@ use crate::nbd::client::Client;
 use crate::nbd::{Address, Export, NbdServer};
 use crate::sys::usage;
 use crate::{Drive, DriveOptions, ServeError, TimeMode};
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_os::Mapping;
 use nvlab_units::{Rng, Span};
 use nvlab_workload::Op;

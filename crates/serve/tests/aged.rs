@@ -4,9 +4,9 @@
 mod common;
 
 use common::Folder;
-use nvlab_lab::design::Design;
-use nvlab_lab::prepared::{Patience, Shelf};
-use nvlab_lab::run::Preparation;
+use nvlab_design::Design;
+use nvlab_run::Preparation;
+use nvlab_run::prepared::{Patience, Shelf};
 use nvlab_serve::served::{Drive, DriveOptions, Start};
 use nvlab_serve::{Aging, TimeMode};
 use nvlab_units::Rng;

@@ -1,7 +1,7 @@
 //! The benchmark of served designs, in a small size: it measures, and memories behind Start-Gap are no slower than others. With
 //! `NVLAB_BENCH_SECONDS` it takes so long for each kind of request.
 
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::bench::{BenchSize, bench};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::design;
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::cuts::{Broken, Journal, Kind, Moment, Replayer, SharedJournal, moments, shrink};
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_units::Rng;

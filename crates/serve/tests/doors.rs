@@ -3,7 +3,7 @@
 mod common;
 
 use common::Folder;
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::Address;

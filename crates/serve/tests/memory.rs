@@ -5,8 +5,8 @@
 mod common;
 
 use common::Folder;
-use nvlab_lab::design::{Design, Ftl, Payload};
-use nvlab_lab::run::device::memory::needed;
+use nvlab_design::{Design, Ftl, Payload};
+use nvlab_run::device::memory::needed;
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_units::Rng;
 use std::path::Path;

@@ -6,7 +6,7 @@ mod nbd_client;
 
 use common::Folder;
 use nbd_client::{Client, connect, wait_for_operations};
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::TimeMode;
 use nvlab_serve::nbd::wire::{self, Request, can, command, error, flag, option, reply};
 use nvlab_serve::nbd::{Address, Export, NbdServer};

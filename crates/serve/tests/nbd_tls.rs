@@ -5,7 +5,7 @@ mod nbd_client;
 
 use common::Folder;
 use nbd_client::{Client, wait_for_operations};
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::TimeMode;
 use nvlab_serve::nbd::wire::{self, command, option, reply};
 use nvlab_serve::nbd::{Address, Export, NbdServer, Options, Security};

@@ -4,7 +4,7 @@ mod common;
 mod damaged;
 
 use common::Folder;
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::served::{DeviceState, Drive, DriveError, DriveOptions, Start, Zero};
 use nvlab_serve::{ServeError, TimeMode};
 use nvlab_units::Rng;

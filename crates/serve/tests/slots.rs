@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Folder, design};
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::TimeMode;
 use nvlab_serve::served::{Drive, DriveError, DriveOptions};
 use nvlab_units::Rng;

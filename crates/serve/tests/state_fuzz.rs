@@ -8,7 +8,7 @@ mod corruption;
 
 use common::{Folder, PAGE, design, options, permitted};
 use corruption::{Content, ELSEWHERE, Files, LETTERS, WRITTEN, corrupt, get, put};
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::{Drive, DriveOptions, ServeError, TimeMode, Window};
 use nvlab_units::Rng;
 use std::collections::BTreeMap;

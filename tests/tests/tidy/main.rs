@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Lowest first: a crate may use those of a lower layer, never others. Crates to come have their place here already.
-const LAYERS: [(&str, u32); 16] = [
+const LAYERS: [(&str, u32); 19] = [
     ("nvlab-units", 0),
     ("nvlab-os", 0),
     ("nvlab-medium", 1),
@@ -24,13 +24,16 @@ const LAYERS: [(&str, u32); 16] = [
     // Above `rvm`, on whose logs a heap may be.
     ("nvlab-nvheap", 5),
     ("nvlab-workload", 6),
-    ("nvlab-lab", 7),
-    ("nvlab-rvm-c", 8),
-    ("nvlab-serve", 8),
-    ("nvlab-window-preload", 8),
-    ("nvlab-cli", 9),
-    ("nvlab-python", 10),
-    ("nvlab-tests", 10),
+    ("nvlab-design", 7),
+    ("nvlab-run", 8),
+    ("nvlab-report", 9),
+    ("nvlab-lab", 10),
+    ("nvlab-rvm-c", 5),
+    ("nvlab-serve", 10),
+    ("nvlab-window-preload", 5),
+    ("nvlab-cli", 11),
+    ("nvlab-python", 12),
+    ("nvlab-tests", 12),
 ];
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;

@@ -2,7 +2,7 @@
 
 use super::size;
 use clap::{ArgGroup, Args};
-use nvlab_lab::run::Preparation;
+use nvlab_run::Preparation;
 use nvlab_serve::TimeMode;
 use nvlab_serve::nbd::TlsMode;
 use std::ffi::OsString;

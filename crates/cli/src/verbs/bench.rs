@@ -7,8 +7,8 @@ use crate::args::Bench;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::bench::{self, BenchRow};
-use nvlab_lab::theory::{self, Check};
+use nvlab_run::bench::{self, BenchRow};
+use nvlab_run::theory::{self, Check};
 use nvlab_workload::Op;
 
 /// Millions of requests per CPU-second on a quiet core.

@@ -7,10 +7,10 @@ use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::runs::{self, Asked, Inputs};
-use nvlab_lab::engine::Done;
-use nvlab_lab::plan::Task;
-use nvlab_lab::report::{NameStyle, compare_parquet, compare_text};
-use nvlab_lab::result::RunResult;
+use nvlab_report::{NameStyle, compare_parquet, compare_text};
+use nvlab_run::engine::Done;
+use nvlab_run::plan::Task;
+use nvlab_run::result::RunResult;
 
 pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     let asked = Asked {

@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use crate::output::{Output, say};
 use crate::runs;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::design::{self, BUILT_IN, Design, DesignErrors};
-use nvlab_lab::plan::Named;
-use nvlab_lab::report::{Format, number};
-use nvlab_lab::toml_reader::FileError;
+use nvlab_design::toml_reader::FileError;
+use nvlab_design::{BUILT_IN, Design, DesignErrors};
+use nvlab_report::Format;
+use nvlab_run::number;
+use nvlab_run::plan::Named;
 use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -23,7 +24,7 @@ pub fn design(output: &Output, verb: DesignVerb) -> Result<(), Failure> {
         DesignVerb::Scale { design, capacity, file } => scale(output, &design, capacity, file.as_deref()),
         DesignVerb::New { file, from } => new(output, &file, from.as_deref()),
         DesignVerb::Schema => {
-            output.print(design::schema::schema());
+            output.print(nvlab_design::schema::schema());
             Ok(())
         }
     }
@@ -137,7 +138,7 @@ fn document(error: &FileError) -> Value {
 
 fn diff(output: &Output, a: &str, b: &str) -> Result<(), Failure> {
     let (left, right) = (Named::load(a, &[])?, Named::load(b, &[])?);
-    let differences = design::diff(&left.design, &right.design);
+    let differences = nvlab_design::diff(&left.design, &right.design);
     if differences.is_empty() && output.format == Format::Human {
         output.print("no difference: the two behave alike");
         return Ok(());
@@ -157,7 +158,7 @@ fn scale(output: &Output, argument: &str, capacity: u64, file: Option<&Path>) ->
     let named = Named::load(argument, &[])?;
     runs::warn_of(output, &named);
     let reference = argument.split(',').next().unwrap_or_default();
-    let scaled = design::scale::scaled(reference, &named.design, capacity)?;
+    let scaled = nvlab_design::scale::scaled(reference, &named.design, capacity)?;
     scaled.design.implausible().iter().for_each(|what| output.warn(what));
     match file {
         Some(file) => write_new(output, file, &scaled.text),
@@ -171,7 +172,7 @@ fn scale(output: &Output, argument: &str, capacity: u64, file: Option<&Path>) ->
 fn new(output: &Output, file: &Path, from: Option<&str>) -> Result<(), Failure> {
     let name = file.file_stem().map_or("design".into(), |stem| stem.to_string_lossy().into_owned());
     let text = match from {
-        None => design::template(&name),
+        None => nvlab_design::template(&name),
         Some(from) => {
             // Called for its error message if there is no such design.
             Design::load(from, &[])?;

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use nvlab_lab::explain;
-use nvlab_lab::report::Format;
+use nvlab_report::Format;
 use serde_json::json;
 
 pub fn explain(output: &Output, topic: Option<&str>) -> Result<(), Failure> {

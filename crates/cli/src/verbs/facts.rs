@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::report::Format;
+use nvlab_report::Format;
 use serde_json::{Value, json};
 
 /// Prints one document, as `--json` or `--format jsonl` wants it.

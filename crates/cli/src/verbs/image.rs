@@ -3,9 +3,9 @@
 use crate::args::Image;
 use crate::failure::Failure;
 use crate::output::Output;
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_lab::image::{self, ImageError, ImagePlan, ImageReport};
-use nvlab_lab::report::Format;
+use nvlab_report::Format;
 use serde_json::json;
 use std::process::{Command, Stdio};
 

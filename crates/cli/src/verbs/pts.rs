@@ -6,9 +6,10 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::runs;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::plan::Named;
 use nvlab_lab::pts::{self, PtsError, PtsPlan, PtsResult, RoundsResult, Test, TestResult, page};
-use nvlab_lab::report::{Format, number};
+use nvlab_report::Format;
+use nvlab_run::number;
+use nvlab_run::plan::Named;
 use std::sync::atomic::Ordering;
 
 pub fn run(output: &Output, args: &Pts) -> Result<(), Failure> {

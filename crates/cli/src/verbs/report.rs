@@ -3,11 +3,11 @@
 use crate::args::Report;
 use crate::failure::Failure;
 use crate::output::Output;
-use nvlab_lab::columns_out::read_run;
-use nvlab_lab::report::{html, schema};
-use nvlab_lab::result::RunResult;
 use nvlab_lab::sweep::Finished;
 use nvlab_lab::sweep::finished::table_at;
+use nvlab_report::{html, schema};
+use nvlab_run::columns_out::read_run;
+use nvlab_run::result::RunResult;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

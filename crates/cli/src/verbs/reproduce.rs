@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::runs;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::engine::{Done, TaskError};
 use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, Verdict, judge};
-use nvlab_lab::result::RunResult;
 use nvlab_lab::sweep::{Batch, Point};
+use nvlab_run::engine::{Done, TaskError};
+use nvlab_run::result::RunResult;
 use serde_json::Value;
 use std::path::PathBuf;
 

@@ -6,14 +6,14 @@ use crate::args::Run;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::runs::{self, Asked, Inputs};
-use nvlab_lab::engine::{Done, TaskError};
-use nvlab_lab::plan::Task;
-use nvlab_lab::report::{
+use nvlab_report::{
     Assertion, AssertionDocument, Format, NameStyle, RunDocument, RunsDocument, compare_text, run_text,
     timeline,
 };
-use nvlab_lab::result::RunResult;
-use nvlab_lab::run::{DriveError, RunError};
+use nvlab_run::engine::{Done, TaskError};
+use nvlab_run::plan::Task;
+use nvlab_run::result::RunResult;
+use nvlab_run::{DriveError, RunError};
 use nvlab_serve::http::run::WatchedRun;
 use nvlab_serve::management::ManagementServer;
 use serde::Serialize;

@@ -7,7 +7,7 @@ pub use device::http_address;
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::output::Output;
-use nvlab_lab::report::Format;
+use nvlab_report::Format;
 use nvlab_serve::management::ManagementServer;
 use nvlab_serve::{Found, ServeError, WindowOptions, WindowServer, WindowStats};
 use nvlab_units::quantity::display_bytes;

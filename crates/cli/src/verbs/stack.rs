@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::runs;
 use machine::Machine;
-use nvlab_lab::plan::Named;
+use nvlab_run::plan::Named;
 use nvlab_serve::stack::{Budget, Layer, Measured, Path, StackOptions, measure};
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_workload::Op;

@@ -7,11 +7,6 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::runs;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::engine::Engine;
-use nvlab_lab::plan::Until;
-use nvlab_lab::report::Format;
-use nvlab_lab::report::metric::Metric;
-use nvlab_lab::run::Preparation;
 use nvlab_lab::sweep::file::SweepError;
 use nvlab_lab::sweep::front::{Group, groups};
 use nvlab_lab::sweep::scale::Scale;
@@ -20,6 +15,11 @@ use nvlab_lab::sweep::table::{SCHEMA, SweepTable};
 use nvlab_lab::sweep::{
     Batch, Figures, Outcome, Point, PointError, Shard, Shown, Sweep, elsewhere, fleet, outcomes, page,
 };
+use nvlab_report::Format;
+use nvlab_run::Preparation;
+use nvlab_run::engine::Engine;
+use nvlab_run::metric::Metric;
+use nvlab_run::plan::Until;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Values for options and arguments: legal ones, those at the limits of what is allowed, and garbage.
 
-use nvlab_lab::design::keys::{self, Key};
-use nvlab_lab::toml_reader::datum::Shape;
+use nvlab_design::keys::{self, Key};
+use nvlab_design::toml_reader::datum::Shape;
 use nvlab_units::Rng;
 
 /// Draws values.

@@ -19,13 +19,13 @@ mod cells;
 pub mod page;
 pub mod steady;
 
-use crate::design::Design;
-use crate::plan::Source;
-use crate::run::device;
-use crate::run::drive::{self, DeviceUnderTest, DriveError, Limit, Watch};
-use crate::run::meter::Meter;
-use crate::run::{Preparation, State, precondition};
 use cells::{Cell, OUTSTANDING, Prepared, Rounds};
+use nvlab_design::Design;
+use nvlab_run::device;
+use nvlab_run::drive::{self, DeviceUnderTest, DriveError, Limit, Watch};
+use nvlab_run::meter::Meter;
+use nvlab_run::plan::Source;
+use nvlab_run::{Preparation, State, precondition};
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Histogram, Span, Time};
 use nvlab_workload::{Op, Serves, Work};
@@ -242,7 +242,7 @@ impl Measured {
             is_sequential: cell.is_sequential,
             iops: self.completed as f64 / seconds,
             bytes_per_s: (self.completed * cell.block_bytes) as f64 / seconds,
-            latency_mean_us: crate::run::meter::latency(&self.latency).mean_ns / 1e3,
+            latency_mean_us: nvlab_run::meter::latency(&self.latency).mean_ns / 1e3,
             latency_p99_us: us(self.latency.quantile(0.99)),
             latency_max_us: us(self.latency.max()),
         }
@@ -433,7 +433,7 @@ impl Saturating<'_, '_> {
             points.push(SaturationPoint {
                 written_bytes: written,
                 iops: measured.completed as f64 / measured.span.seconds().max(1e-12),
-                latency_mean_us: crate::run::meter::latency(&measured.latency).mean_ns / 1e3,
+                latency_mean_us: nvlab_run::meter::latency(&measured.latency).mean_ns / 1e3,
                 write_amplification: (after.programmed_units() - before.programmed_units()) as f64
                     / units as f64,
             });

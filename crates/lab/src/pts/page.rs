@@ -1,8 +1,8 @@
 //! The report of the tests as a page: a table for each test, its convergence, and the curve of write saturation.
 
 use super::{PtsResult, RoundsResult, Test, TestResult};
-use crate::report::number;
-use crate::report::page::{Axis, Curves, Page, Series, Table, escape};
+use nvlab_report::page::{Axis, Curves, Page, Series, Table, escape};
+use nvlab_run::number;
 
 /// The page.
 pub fn page(result: &PtsResult) -> String {

@@ -24,11 +24,11 @@
 //! ```
 
 use super::row::{Measure, Row, at, parse_measure, row};
-use crate::plan::Until;
-use crate::run::Preparation;
 use crate::sweep::space::{At, Axis, RunSpec, Space};
-use crate::toml_reader::datum::{Datum, Shape};
-use crate::toml_reader::{FileError, Source, Table};
+use nvlab_design::toml_reader::datum::{Datum, Shape};
+use nvlab_design::toml_reader::{FileError, Source, Table};
+use nvlab_run::Preparation;
+use nvlab_run::plan::Until;
 use std::sync::Arc;
 
 /// One experiment: mostly one figure.

@@ -2,9 +2,9 @@
 
 use super::experiment::Experiment;
 use super::row::{Check, Class, Measure, Row};
-use crate::report::metric;
-use crate::result::RunResult;
 use crate::sweep::space::{At, number_of};
+use nvlab_run::metric;
+use nvlab_run::result::RunResult;
 
 /// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

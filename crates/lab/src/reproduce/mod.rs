@@ -23,7 +23,7 @@ pub mod row;
 pub use experiment::Experiment;
 pub use judge::{Judged, Measured, Verdict, judge, summary};
 
-use crate::toml_reader::FileError;
+use nvlab_design::toml_reader::FileError;
 use std::path::Path;
 use thiserror::Error;
 

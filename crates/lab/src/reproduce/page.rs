@@ -3,8 +3,8 @@
 use super::experiment::Experiment;
 use super::judge::{Judged, Measured, judge, passed_claims, summary};
 use super::plot;
-use crate::report::number;
-use crate::report::page::{Page, Table, details, escape};
+use nvlab_report::page::{Page, Table, details, escape};
+use nvlab_run::number;
 
 /// The numbers of a claim as text: expected, measured, band.
 pub fn shown(judged: &Judged<'_>) -> [String; 3] {

@@ -3,8 +3,8 @@
 use super::experiment::{Plot, Scale};
 use super::judge::Measured;
 use super::row::{Check, Class, Measure, Row};
-use crate::report::page::{Axis, COLORS, Curves, Series};
 use crate::sweep::space::{Space, number_of};
+use nvlab_report::page::{Axis, COLORS, Curves, Series};
 
 /// The points of a line: value of the x axis as text, and the value there.
 type Points = Vec<(String, f64)>;

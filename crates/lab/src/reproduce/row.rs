@@ -1,9 +1,9 @@
 //! The rows of an experiment: what is claimed, what the expectation is worth, how it is measured.
 
-use crate::design::source::Basis;
-use crate::report::metric;
 use crate::sweep::space::{At, Space};
-use crate::toml_reader::{FileError, Table};
+use nvlab_design::source::Basis;
+use nvlab_design::toml_reader::{FileError, Table};
+use nvlab_run::metric;
 use nvlab_units::quantity;
 
 type Read<T> = Result<T, FileError>;

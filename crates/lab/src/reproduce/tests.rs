@@ -3,8 +3,8 @@
 
 use super::judge::passed_claims;
 use super::*;
-use crate::report::sample;
-use crate::result::RunResult;
+use nvlab_run::result::RunResult;
+use nvlab_run::sample;
 
 const TEXT: &str = r#"
 title = "A test"
@@ -97,7 +97,7 @@ fn built_in_experiments_read_at_both_sizes() {
                 let cuts_blocks = point.sets.iter().any(|set| set.contains(".pages="));
                 assert!(smoke || seed != "drives" || !cuts_blocks, "{}: {:?}", experiment.name, point.sets);
                 nvlab_workload::WorkloadSpec::parse(&point.workload).unwrap();
-                crate::design::Design::load(&point.design, &point.sets).unwrap();
+                nvlab_design::Design::load(&point.design, &point.sets).unwrap();
             }
         }
     }

@@ -4,8 +4,8 @@
 use super::shown::Shown;
 use super::space::{Axis, RunSpec, Space};
 use super::{Outcome, Sweep};
-use crate::report::metric::Metric;
-use crate::result::RESULTS_VERSION;
+use nvlab_run::metric::Metric;
+use nvlab_run::result::RESULTS_VERSION;
 use serde::{Deserialize, Serialize};
 
 /// The key of the metadata.

@@ -1,9 +1,9 @@
 //! Points that run on other machines: each is described by texts alone, and its key tells whether a worker understood the same.
 
 use super::{Batch, Point, PointError};
-use crate::design::BUILT_IN;
-use crate::engine::Engine;
-use crate::plan::{Until, split};
+use nvlab_design::BUILT_IN;
+use nvlab_run::engine::Engine;
+use nvlab_run::plan::{Until, split};
 use serde::{Deserialize, Serialize};
 use std::fs;
 

@@ -1,9 +1,9 @@
 //! What a sweep keeps in memory of a run: its metrics.
 
-use crate::engine::Done;
-use crate::report::metric::{Metric, metrics};
-use crate::report::stats::own_interval;
-use crate::result::RunResult;
+use nvlab_run::engine::Done;
+use nvlab_run::metric::{Metric, metrics};
+use nvlab_run::result::RunResult;
+use nvlab_run::stats::own_interval;
 
 /// The metrics of a run. A whole result, with its windows and histograms, takes a hundred times as much memory.
 #[derive(Clone, Debug, PartialEq)]

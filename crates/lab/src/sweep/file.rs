@@ -26,9 +26,9 @@ use super::fleet;
 use super::skip::Skip;
 use super::space::{Axis, DESIGN, RunSpec, Space, design_axis, key_axis, keys_axis, list_axis};
 use super::{SEED, Sweep, WORKLOAD};
-use crate::plan::Until;
-use crate::run::Preparation;
-use crate::toml_reader::{FileError, Source, Table};
+use nvlab_design::toml_reader::{FileError, Source, Table};
+use nvlab_run::Preparation;
+use nvlab_run::plan::Until;
 use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;
@@ -260,7 +260,7 @@ fn axis(table: &Table) -> Read<Axis> {
     let keys =
         keys.ok_or_else(|| table.error("an axis has a `key`, or several `keys` that move together"))?;
     let rows = values.filter(|values| !values.is_empty()).and_then(|values| {
-        let row = |value: &crate::toml_reader::Node| {
+        let row = |value: &nvlab_design::toml_reader::Node| {
             let row = value.value.items()?.iter().map(|value| value.value.scalar());
             row.collect::<Option<Vec<String>>>().filter(|row| row.len() == keys.len())
         };

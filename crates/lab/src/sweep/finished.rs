@@ -7,11 +7,11 @@ use super::shown::Shown;
 use super::space::Point;
 use super::table::within;
 use super::{Figures, Outcome, Sweep};
-use crate::columns_out::table_of;
-use crate::report::metric::metrics;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
+use nvlab_run::columns_out::table_of;
+use nvlab_run::metric::metrics;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use super::front::Group;
 use super::space::Axis;
 use super::{Sweep, VOLUME};
-use crate::report::metric::Metric;
+use nvlab_run::metric::Metric;
 
 /// The shares of volumes whose values a summary has: at most so many are lower.
 const SHARES: [(&str, f64); 5] =

@@ -2,8 +2,8 @@
 //! the Pareto front of them.
 
 use super::{Figures, Outcome, SEED, Sweep, VOLUME, WORKLOAD};
-use crate::report::metric::{self, Better, Metric};
-use crate::report::stats::Estimate;
+use nvlab_run::metric::{self, Better, Metric};
+use nvlab_run::stats::Estimate;
 use std::collections::HashMap;
 
 /// Points that differ only in their seed.

@@ -45,9 +45,9 @@ pub use finished::Finished;
 pub use shown::Shown;
 pub use space::{Point, Space};
 
-use crate::design::DesignErrors;
-use crate::engine::{Engine, TaskError};
-use crate::plan::{Named, Settings, Task};
+use nvlab_design::DesignErrors;
+use nvlab_run::engine::{Engine, TaskError};
+use nvlab_run::plan::{Named, Settings, Task};
 use nvlab_workload::WorkloadError;
 use rayon::prelude::*;
 use skip::Skip;

@@ -4,9 +4,9 @@ use super::fleet::{self, by_volume, quantile};
 use super::front::{Group, Objectives, beats, cost, groups};
 use super::space::{Axis as VariedAxis, number_of};
 use super::{Outcome, Shown, Sweep, WORKLOAD};
-use crate::report::metric::{Better, Metric};
-use crate::report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
-use crate::report::stats::Estimate;
+use nvlab_report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
+use nvlab_run::metric::{Better, Metric};
+use nvlab_run::stats::Estimate;
 
 /// A plot with more lines than this is unreadable: another axis divides it into several plots.
 const LINES_MAX: usize = 7;

@@ -1,6 +1,6 @@
 //! What the values of an axis are, for tables that programs read: numbers in a base unit, or texts.
 
-use crate::report::metric::Unit;
+use nvlab_run::metric::Unit;
 use nvlab_units::quantity;
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use super::front::{Objectives, groups};
 use super::{Outcome, Sweep};
-use crate::report::metric::{self, Better, Metric};
-use crate::result::ENOUGH;
+use nvlab_run::metric::{self, Better, Metric};
+use nvlab_run::result::ENOUGH;
 
 /// The usual metrics, besides the objectives.
 const USUAL: [&str; 5] = ["iops", "write.mean", "write.p99", "read.p99", "waf"];

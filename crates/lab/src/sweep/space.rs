@@ -2,9 +2,9 @@
 
 use super::SEED;
 use super::scale::Scale;
-use crate::design::DesignErrors;
-use crate::plan::{Named, Until};
-use crate::run::Preparation;
+use nvlab_design::DesignErrors;
+use nvlab_run::Preparation;
+use nvlab_run::plan::{Named, Until};
 use nvlab_units::quantity;
 
 /// What is run, and what is varied.

@@ -10,12 +10,12 @@
 use super::description::{Description, KEY};
 use super::scale::Scale;
 use super::{Figures, Outcome, Shown, Sweep};
-use crate::columns_out::parquet_of;
-use crate::report::compare::csv_row;
-use crate::report::metric::{Metric, metrics};
-use crate::run::Figure;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use nvlab_report::compare::csv_row;
+use nvlab_run::Figure;
+use nvlab_run::columns_out::parquet_of;
+use nvlab_run::metric::{Metric, metrics};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;

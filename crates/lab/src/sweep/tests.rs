@@ -3,8 +3,8 @@
 use super::front::{Objectives, groups};
 use super::table::SweepTable;
 use super::*;
-use crate::report::metric;
-use crate::report::sample;
+use nvlab_run::metric;
+use nvlab_run::sample;
 
 const FILE: &str = r#"
 schema = 1
@@ -193,19 +193,19 @@ fn what_is_no_finished_sweep_is_refused() {
     std::fs::write(path.join("sweep-b.parquet"), "").unwrap();
     says(path, "has 2 sweeps; name one: sweep-a.parquet, sweep-b.parquet");
     let run = sample::run("ssd-tlc", 1);
-    let other = crate::columns_out::parquet_of(&crate::columns_out::series(&run)).unwrap();
+    let other = nvlab_run::columns_out::parquet_of(&nvlab_run::columns_out::series(&run)).unwrap();
     std::fs::write(path.join("series.parquet"), other).unwrap();
     says(&path.join("series.parquet"), "it is not the table of a sweep");
 }
 
 #[test]
 fn lifetimes_without_cleaning_are_told_where_they_are_shown() {
-    use crate::result::MediumResult;
+    use nvlab_run::result::MediumResult;
     let sweep = sweep(FILE);
     let mut outcomes = outcomes(&sweep);
     let of = |erases, cycles| {
         let medium = MediumResult { blocks: 100, cycles, erases, ..MediumResult::default() };
-        let run = crate::result::RunResult { media: vec![medium], ..sample::run("ssd-tlc", 1) };
+        let run = nvlab_run::result::RunResult { media: vec![medium], ..sample::run("ssd-tlc", 1) };
         Ok(Figures::of(&run, false))
     };
     outcomes.iter_mut().for_each(|one| one.result = of(300, 3.0));
@@ -232,7 +232,7 @@ fn lifetimes_without_cleaning_are_told_where_they_are_shown() {
 #[test]
 fn the_front_is_what_no_other_beats() {
     use super::front::beats;
-    use crate::report::stats::Estimate;
+    use nvlab_run::stats::Estimate;
     let beat = |a: [f64; 2], b: [f64; 2], interval| {
         let costs = |means: [f64; 2]| means.map(|mean| Estimate { mean, interval, count: 3 });
         beats(&costs(a), &costs(b))

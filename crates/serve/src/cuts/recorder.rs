@@ -3,7 +3,7 @@
 use super::journal::{Journal, Kind};
 use crate::served::{Drive, ServedDevice};
 use nvlab_controller::ControllerError;
-use nvlab_lab::run::device::Observed;
+use nvlab_run::device::Observed;
 use nvlab_units::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

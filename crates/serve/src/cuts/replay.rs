@@ -7,7 +7,7 @@ use super::recovered::Recovered;
 use crate::ServeError;
 use crate::served::{DeviceState, ServedDevice, build};
 use nvlab_controller::fsms::Update;
-use nvlab_lab::design::{Design, Ftl};
+use nvlab_design::{Design, Ftl};
 use nvlab_units::{Rng, Span, Time};
 
 /// What PRAM writes atomically where metadata is updated in place.

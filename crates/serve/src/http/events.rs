@@ -8,8 +8,8 @@ use crate::served::View;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use nvlab_controller::Use;
-use nvlab_lab::run::device::RegionMap;
-use nvlab_lab::run::meter::{OpTotals, TRANSACTION};
+use nvlab_run::device::RegionMap;
+use nvlab_run::meter::{OpTotals, TRANSACTION};
 use nvlab_units::{Histogram, Span};
 use nvlab_workload::Op;
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::served::Inside;
     use nvlab_controller::Region;
-    use nvlab_lab::run::device::maps::{Held, Worn};
+    use nvlab_run::device::maps::{Held, Worn};
     use nvlab_units::Time;
 
     #[test]

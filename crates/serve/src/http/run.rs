@@ -4,7 +4,7 @@
 
 use super::watched::{Action, Watched};
 use crate::served::{Cut, Inside, View};
-use nvlab_lab::run::watched::{Controls, Onlooker, Sight, Step};
+use nvlab_run::watched::{Controls, Onlooker, Sight, Step};
 use nvlab_units::{Span, Time};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,12 +1,12 @@
 //! Bringing a new device to a state before it is served, as `nvlab run --precondition` does before it measures.
 //!
-//! What is written meanwhile reads as zeros, and it occupies the medium: [`nvlab_lab::run::aged`]. It takes the time of the
+//! What is written meanwhile reads as zeros, and it occupies the medium: [`nvlab_run::aged`]. It takes the time of the
 //! modelled device, not that of the wall clock: the device's own clock goes on from there.
 
 use crate::ServeError;
-use nvlab_lab::prepared::Shelf;
-use nvlab_lab::run::aged::AgeError;
-use nvlab_lab::run::{OnProgress, Preparation};
+use nvlab_run::aged::AgeError;
+use nvlab_run::prepared::Shelf;
+use nvlab_run::{OnProgress, Preparation};
 
 /// The state a new device is brought to.
 pub struct Aging<'a> {

@@ -7,12 +7,10 @@ use super::battery::Battery;
 use nvlab_access::Attached;
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
-use nvlab_lab::design::PageMapped;
-use nvlab_lab::run::device::{
-    Backing, BuildError, Counters, Fill, Insides, Maps, Observed, Twin, new_page_map,
-};
+use nvlab_design::PageMapped;
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
+use nvlab_run::device::{Backing, BuildError, Counters, Fill, Insides, Maps, Observed, Twin, new_page_map};
 use nvlab_units::{Extent, Geometry, Served, Span, Time};
 
 /// The name of the battery's medium.

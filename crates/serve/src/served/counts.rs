@@ -1,7 +1,7 @@
 //! The counts of a served device.
 
-use nvlab_lab::run::device::{Counters, Observed};
-use nvlab_lab::run::meter::Totals;
+use nvlab_run::device::{Counters, Observed};
+use nvlab_run::meter::Totals;
 use nvlab_units::{Span, Time};
 
 /// A power cut.

@@ -5,10 +5,10 @@ use super::state::DeviceState;
 use crate::ServeError;
 use nvlab_access::Attached;
 use nvlab_controller::ControllerError;
-use nvlab_lab::design::Design;
-use nvlab_lab::result::Precondition;
-use nvlab_lab::run::aged::{self, Aged};
-use nvlab_lab::run::device::{self, Carrying, Device, Observed, Visit};
+use nvlab_design::Design;
+use nvlab_run::aged::{self, Aged};
+use nvlab_run::device::{self, Carrying, Device, Observed, Visit};
+use nvlab_run::result::Precondition;
 use nvlab_units::Time;
 
 /// A block device with payload, as the serving edge needs it.

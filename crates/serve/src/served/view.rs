@@ -1,8 +1,8 @@
 //! What a device looks like to those who watch it.
 
 use super::Cut;
-use nvlab_lab::run::device::{Counters, Fill, Maps, Observed};
-use nvlab_lab::run::meter::Totals;
+use nvlab_run::device::{Counters, Fill, Maps, Observed};
+use nvlab_run::meter::Totals;
 use nvlab_units::{Span, Time};
 
 /// What a device looks like at a moment.

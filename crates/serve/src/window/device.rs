@@ -13,11 +13,11 @@ use nvlab_controller::Background;
 use nvlab_controller::envy::recover::erase_counts;
 use nvlab_controller::envy::stats::EnvyStats;
 use nvlab_controller::envy::{Envy, EnvyConfig, EnvyMedia};
-use nvlab_lab::design::{Design, Ftl};
-use nvlab_lab::run::device::Observed;
-use nvlab_lab::run::meter::Totals;
+use nvlab_design::{Design, Ftl};
 use nvlab_medium::flash::{Nor, NorConfig};
 use nvlab_medium::ram::{Ram, RamConfig};
+use nvlab_run::device::Observed;
+use nvlab_run::meter::Totals;
 use nvlab_units::{Geometry, Time};
 use nvlab_workload::Op;
 

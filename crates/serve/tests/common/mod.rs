@@ -3,7 +3,7 @@
 // Each test program uses some of it.
 #![allow(dead_code)]
 
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::{ServeError, TimeMode, WindowOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;

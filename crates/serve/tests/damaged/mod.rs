@@ -2,7 +2,7 @@
 
 use super::{BYTES, DESIGNS, Model, design, open, options};
 use crate::common::{self, Folder};
-use nvlab_lab::design::Design;
+use nvlab_design::Design;
 use nvlab_serve::served::{Drive, DriveError, Zero};
 use nvlab_units::Rng;
 use std::os::unix::fs::FileExt;

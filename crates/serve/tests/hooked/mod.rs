@@ -1,7 +1,7 @@
 //! A device with a hook in front of it: a test makes it panic there, or wait.
 
 use nvlab_controller::ControllerError;
-use nvlab_lab::run::device::Observed;
+use nvlab_run::device::Observed;
 use nvlab_serve::served::ServedDevice;
 use nvlab_units::Time;
 

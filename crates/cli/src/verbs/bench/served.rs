@@ -4,7 +4,7 @@ use crate::args::Bench;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::design::{BUILT_IN, Design, Ftl};
+use nvlab_design::{BUILT_IN, Design, Ftl};
 use nvlab_serve::bench::{self, BenchSize, Kind, Served};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::check::{Checks, command};
 use crate::args::Cut;
 use crate::failure::Failure;
 use crate::output::Output;
-use nvlab_lab::plan::Named;
+use nvlab_run::plan::Named;
 use nvlab_serve::cuts::{Journal, SharedJournal};
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::nbd::{Address, Export, NbdServer};

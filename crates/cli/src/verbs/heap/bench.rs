@@ -4,8 +4,8 @@ use crate::args::HeapBench;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::heap::{self, Counted, Row, Settings};
 use nvlab_nvheap::Delays;
+use nvlab_run::heap::{self, Counted, Row, Settings};
 use nvlab_workload::objects::Workload;
 
 pub fn bench(output: &Output, args: &HeapBench) -> Result<(), Failure> {

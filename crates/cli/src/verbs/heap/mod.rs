@@ -7,10 +7,10 @@ use super::facts::{self, print_json};
 use crate::args::HeapVerb;
 use crate::failure::Failure;
 use crate::output::Output;
-use nvlab_lab::report::Format;
 use nvlab_nvheap::{
     BlockSize, Check, Cycle, Error, Inspection, Unreachable, compact, compact_with_checksums,
 };
+use nvlab_report::Format;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -3,8 +3,9 @@
 use super::machine::Machine;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_lab::report::page::{Axis, Bars, MUTED, Page, Table as HtmlTable, escape};
-use nvlab_lab::report::{Format, number};
+use nvlab_report::Format;
+use nvlab_report::page::{Axis, Bars, MUTED, Page, Table as HtmlTable, escape};
+use nvlab_run::number;
 use nvlab_serve::stack::{Budget, Group, Layer, Measured, Part, Rounds, Series, Stat};
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::Op;

@@ -1,8 +1,8 @@
 //! What was done to a served device, as the result of a run.
 
 use super::{Drive, Start};
-use nvlab_lab::result::{Precondition, RunResult};
-use nvlab_lab::run::{Limit, RunPlan, State, summarize};
+use nvlab_run::result::{Precondition, RunResult};
+use nvlab_run::{Limit, RunPlan, State, summarize};
 
 impl Drive {
     /// The result since the device was opened, or since the power came back last; `None` if it was lost or cannot finish what

@@ -1,0 +1,231 @@
+//! The write buffer: `[ftl.buffer]`, and what a power cut does to it.
+
+use super::memories::{self, Media};
+use crate::context::Context;
+use crate::key::Preset::{Is, Nothing, Required};
+use crate::key::{Key, key};
+use crate::part::Backup;
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_units::Span;
+use nvlab_units::quantity::display_bytes;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.buffer.kind",
+        &["page"],
+        Shape::OneOf(&[
+            ("none", "a write is acknowledged when its page is programmed"),
+            ("write-back", "a write is acknowledged when it is in the buffer"),
+        ]),
+        Is("none"),
+        "\"write-back\"",
+    )
+    .about("The write buffer. Without one, a write waits for the program operation of its page."),
+    key(
+        "ftl.buffer.kind",
+        &["envy"],
+        Shape::OneOf(&[
+            ("none", "every page that is written is flushed at once"),
+            ("fifo", "pages are copied here when they are first written, and flushed in that order"),
+        ]),
+        Is("fifo"),
+        "\"fifo\"",
+    )
+    .about("The write buffer."),
+    key(
+        "ftl.buffer.kind",
+        &["direct"],
+        Shape::OneOf(&[
+            ("none", "a write is acknowledged when its cells are programmed"),
+            ("posted", "a write is acknowledged when its memory controller has it"),
+        ]),
+        Is("none"),
+        "\"posted\"",
+    )
+    .about("Room for writes in every memory controller. It survives a power cut if `power.on_cut` says so."),
+    key("ftl.buffer.in", &["write-back", "fifo"], Shape::Medium, Required, "\"dram\"").about(
+        "The memory that holds the buffer. If it has a battery or capacitor (`backup`), the buffer \
+         survives a power cut and a flush has nothing to do.",
+    ),
+    key(
+        "ftl.buffer.size",
+        &["write-back"],
+        Shape::Size { min: 1, max: u64::MAX },
+        Nothing("two pages of the array for every die and stream: one is programmed while the other fills"),
+        "\"32 MiB\"",
+    )
+    .about("Its size: at least one page of the array for every die and stream."),
+    key(
+        "ftl.buffer.size",
+        &["fifo", "posted"],
+        Shape::Size { min: 1, max: u64::MAX },
+        Required,
+        "\"32 MiB\"",
+    )
+    .about("Its size: at least one page (fifo); in each memory controller, at least `array.split` (posted)."),
+    key("ftl.buffer.flush_at", &["fifo"], Shape::Share { max: 1.0 }, Is("75 %"), "\"62.5 %\"").about(
+        "How full the buffer is when flushing begins. The fuller it is kept, the more often a page \
+         is changed again before it is flushed, and the less room there is for a burst.",
+    ),
+    key(
+        "ftl.buffer.absorb",
+        &["write-back"],
+        Shape::Flag,
+        Nothing("true if the buffer survives a power cut (power.on_cut), false otherwise"),
+        "false",
+    )
+    .about(
+        "Whether a write to a unit that is still in the buffer, in a page whose program has not begun, replaces it there: both \
+         are then one program. Drives whose buffer a battery or capacitors protect do so; a buffer that a power cut empties \
+         must be programmed for every flush, and does not.",
+    ),
+    key(
+        "power.on_cut",
+        &[],
+        Shape::OneOf(&[
+            ("keep-buffer", "the write buffer survives; its memory must have a battery or capacitor"),
+            ("lose-buffer", "what was not flushed is lost, even if the memory could have kept it"),
+        ]),
+        Nothing("keep-buffer if its memory has a battery or capacitor, lose-buffer otherwise"),
+        "\"lose-buffer\"",
+    )
+    .about("What a power cut does to the write buffer."),
+];
+
+/// Room for posted writes in every memory controller: its bytes, and whether it survives a power cut. `Some(None)`: there
+/// is none.
+pub fn posted(context: &mut Context, ftl: &str) -> Option<Option<(u64, bool)>> {
+    let meanings = [("none", false), ("posted", true)];
+    let (kind, exists) = context.named_choice("ftl.buffer.kind", ftl, &meanings)?;
+    let keep = kept(context);
+    if !exists {
+        return Some(None);
+    }
+    if !context.has("power.on_cut") {
+        context.derive("power.on_cut", Datum::Text("lose-buffer".into()), "nothing else is said");
+    }
+    Some(Some((context.size("ftl.buffer.size", kind)?, keep.unwrap_or(false))))
+}
+
+/// Whether a power cut is said to leave the buffer as it is.
+fn kept(context: &mut Context) -> Option<bool> {
+    context.choice("power.on_cut", "", &[("keep-buffer", true), ("lose-buffer", false)])
+}
+
+/// The write buffer of a page map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteBack {
+    /// The memory that holds it, by name.
+    pub medium: String,
+    /// Its bytes; `None`: they follow from the array.
+    pub bytes: Option<u64>,
+    /// It survives a power cut.
+    pub protected: bool,
+    /// Overwrites of what is still in it take no program of their own.
+    pub absorb: bool,
+    /// Time to store one unit in it.
+    pub store: Span,
+}
+
+/// Reads the buffer of a page map with units of this many bytes. `Some(None)`: there is no buffer.
+pub fn write_back(
+    context: &mut Context,
+    media: &Media,
+    ftl: &str,
+    unit: Option<u64>,
+) -> Option<Option<WriteBack>> {
+    let meanings = [("none", false), ("write-back", true)];
+    let (kind, exists) = context.named_choice("ftl.buffer.kind", ftl, &meanings)?;
+    let kept = kept(context);
+    if !exists {
+        return Some(None);
+    }
+    let ram = memories::ram(context, media, "ftl.buffer.in", kind);
+    let is_said = context.has("ftl.buffer.size");
+    let bytes = context.size("ftl.buffer.size", kind);
+    let (medium, ram) = ram?;
+    let backed = ram.backup != Backup::None;
+    let protected = match kept {
+        Some(true) if !backed => {
+            let problem = format!("`power.on_cut`: `{medium}` forgets when the power fails");
+            let help =
+                format!("media.{medium}.backup = \"battery\" or \"capacitor\", or on_cut = \"lose-buffer\"");
+            context.wrong("power.on_cut", problem, help);
+            return None;
+        }
+        Some(kept) => kept,
+        None => {
+            let text = if backed { "keep-buffer" } else { "lose-buffer" };
+            context.derive("power.on_cut", Datum::Text(text.into()), "the backup of the buffer's memory");
+            backed
+        }
+    };
+    let absorb = match context.flag("ftl.buffer.absorb", kind) {
+        Some(true) if !protected => {
+            let problem = "`ftl.buffer.absorb`: the buffer is lost when the power fails".to_string();
+            let help = format!(
+                "absorb = false, or media.{medium}.backup = \"capacitor\" with on_cut = \"keep-buffer\""
+            );
+            context.wrong("ftl.buffer.absorb", problem, help);
+            return None;
+        }
+        Some(absorb) => absorb,
+        None => {
+            context.derive(
+                "ftl.buffer.absorb",
+                Datum::Flag(protected),
+                "whether the buffer survives a power cut",
+            );
+            protected
+        }
+    };
+    let store = ram.cells.store(unit?);
+    if is_said {
+        bytes?;
+    }
+    Some(Some(WriteBack { medium, bytes, protected, absorb, store }))
+}
+
+/// The buffer of eNVy as it is written.
+pub struct Fifo {
+    memory: Option<String>,
+    bytes: u64,
+    flush_at: f64,
+}
+
+/// Reads the buffer of eNVy.
+pub fn fifo(context: &mut Context, ftl: &str) -> Option<Fifo> {
+    let (kind, true) = context.named_choice("ftl.buffer.kind", ftl, &[("none", false), ("fifo", true)])?
+    else {
+        return Some(Fifo { memory: None, bytes: 0, flush_at: 0.0 });
+    };
+    let memory = context.text("ftl.buffer.in", kind);
+    let bytes = context.size("ftl.buffer.size", kind);
+    let flush_at = context.share("ftl.buffer.flush_at", kind);
+    Some(Fifo { memory: Some(memory?), bytes: bytes?, flush_at: flush_at? })
+}
+
+/// Pages of the buffer, and pages above which flushing begins: always at least one fewer, or it never would.
+pub fn in_pages(context: &mut Context, buffer: Fifo, memory: &str, page_bytes: u32) -> Option<[u32; 2]> {
+    let Some(own) = buffer.memory else { return Some([0, 0]) };
+    if own != memory {
+        let problem = format!("`ftl.buffer.in`: `{own}` is not the memory of the page table");
+        context.wrong("ftl.buffer.in", problem, format!("in = \"{memory}\", as `ftl.map.in`"));
+        return None;
+    }
+    let pages = buffer.bytes / page_bytes as u64;
+    match u32::try_from(pages) {
+        Ok(pages) if pages > 0 => {
+            let flush_at = (pages as f64 * buffer.flush_at + 1e-6).floor() as u32;
+            Some([pages, flush_at.min(pages - 1)])
+        }
+        _ => {
+            let problem = format!("`ftl.buffer.size` is out of range: {}", display_bytes(buffer.bytes));
+            let help =
+                format!("at least one page of {}; or kind = \"none\"", display_bytes(page_bytes as u64));
+            context.wrong("ftl.buffer.size", problem, help);
+            None
+        }
+    }
+}

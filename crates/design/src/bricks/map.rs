@@ -1,0 +1,104 @@
+//! The map of a page map: all of it in memory, or read from flash on demand.
+
+use crate::context::Context;
+use crate::key::Preset::{Is, Nothing, Required};
+use crate::key::{Key, key};
+use crate::toml_reader::datum::{Datum, Shape};
+use nvlab_controller::page_map::DemandMap;
+use nvlab_units::Span;
+use nvlab_units::quantity::display_bytes;
+
+/// Bytes of an entry of the directory: where a translation page is.
+const DIRECTORY_ENTRY_BYTES: u64 = 4;
+/// Bytes of an entry in a translation page, at least.
+const ENTRY_BYTES_MIN: u64 = 4;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "ftl.map.kind",
+        &["page"],
+        Shape::OneOf(&[
+            ("memory", "all of it is in memory"),
+            (
+                "demand",
+                "it lies in translation pages in flash, read when they are needed; those used last are in memory (DFTL; \
+                 drives without DRAM, cards)",
+            ),
+        ]),
+        Is("memory"),
+        "\"demand\"",
+    )
+    .about(
+        "Where the map is. A translation page is a unit with the entries of neighbouring units. Changed ones are \
+         programmed when they leave memory; `ftl.map.checkpoint` says how often all of them are, and their directory.",
+    ),
+    key("ftl.map.cache", &["demand"], Shape::Size { min: 1, max: 1 << 40 }, Required, "\"256 KiB\"").about(
+        "Room for translation pages in the memory of the map, least recently used out first. The directory, 4 B for each \
+         translation page, is there too.",
+    ),
+    key(
+        "ftl.map.host_buffer",
+        &["demand"],
+        Shape::Size { min: 1, max: 1 << 40 },
+        Nothing("none: what leaves the cache must be read from flash"),
+        "\"64 MiB\"",
+    )
+    .about(
+        "Room for translation pages in the host's memory, behind the cache (the host memory buffer of NVMe 1.2). What is \
+         in it is lost with the power and not needed.",
+    ),
+    key("ftl.map.host_read", &["demand"], Shape::Time, Is("1 us"), "\"1 us\"")
+        .about("Time to read from the buffer in the host's memory, over the link."),
+];
+
+/// The keys of a map on demand, as they are written.
+pub struct Keys {
+    cache: u64,
+    host_buffer: u64,
+    host_read: Span,
+}
+
+/// Reads the keys. `Some(None)`: all of the map is in memory.
+pub fn read(context: &mut Context, ftl: &str) -> Option<Option<Keys>> {
+    let meanings = [("memory", false), ("demand", true)];
+    let (kind, true) = context.named_choice("ftl.map.kind", ftl, &meanings)? else { return Some(None) };
+    let cache = context.size("ftl.map.cache", kind);
+    let host_buffer = match context.get("ftl.map.host_buffer", Some(kind)) {
+        Some(Datum::Size(bytes)) => bytes,
+        _ => 0,
+    };
+    let host_read = context.time("ftl.map.host_read", kind);
+    Some(Some(Keys { cache: cache?, host_buffer, host_read: host_read? }))
+}
+
+/// The map of a device with so many units of this size, and entries of this size, in memory or on demand: what the
+/// controller is told of it, and the bytes it takes of its memory.
+pub fn of_device(
+    context: &mut Context,
+    keys: Option<Keys>,
+    (logical_units, unit, entry): (u32, u64, u64),
+) -> Option<(Option<DemandMap>, u64)> {
+    let Some(keys) = keys else { return Some((None, logical_units as u64 * entry)) };
+    if entry < ENTRY_BYTES_MIN {
+        let problem = format!("`ftl.map.entry` is too small for a map in flash: {entry} B");
+        context.wrong("ftl.map.entry", problem, format!("at least {ENTRY_BYTES_MIN} B"));
+        return None;
+    }
+    let pages = |bytes: u64| (bytes / unit).min(u32::MAX as u64) as u32;
+    for (key, bytes) in [("ftl.map.cache", keys.cache), ("ftl.map.host_buffer", keys.host_buffer)] {
+        if pages(bytes) == 0 && (bytes > 0 || key == "ftl.map.cache") {
+            let problem = format!("`{key}` holds no translation page: {}", display_bytes(bytes));
+            context.wrong(key, problem, format!("at least a unit: {}", display_bytes(unit)));
+            return None;
+        }
+    }
+    let map = DemandMap {
+        entries: (unit / entry) as u32,
+        cache_pages: pages(keys.cache),
+        host_pages: pages(keys.host_buffer),
+        host_read: keys.host_read,
+    };
+    let bytes = keys.cache + map.pages(logical_units) as u64 * DIRECTORY_ENTRY_BYTES;
+    Some((Some(map), bytes))
+}

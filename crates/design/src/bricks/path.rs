@@ -1,0 +1,176 @@
+//! The way to the host: `[path]`.
+
+use crate::context::Context;
+use crate::key::Preset::{Is, Nothing, Required};
+use crate::key::{Key, key};
+use crate::stacks::{self, Software};
+use crate::toml_reader::datum::{Datum, Shape};
+use crate::{HostPath, PathKind};
+use nvlab_units::Span;
+
+/// Links with a protocol of requests.
+const LINKS: &[&str] = &["nvme", "sata", "bus"];
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key(
+        "path.kind",
+        &[],
+        Shape::OneOf(&[
+            ("direct", "no link: requests reach the controller at once"),
+            ("nvme", "PCIe with NVMe queues; both directions at the same time"),
+            ("sata", "one direction at a time, at most 32 commands"),
+            ("bus", "a simple host bus, one direction at a time"),
+            ("memory-bus", "the processor's own: words are loaded and stored, one after the other"),
+            (
+                "ddr",
+                "the memory is on the processor's memory channels: the processor moves blocks itself, in bursts \
+                 (`ftl.kind = \"direct\"` only; the rate is that of `array.transfer`)",
+            ),
+            (
+                "cxl-mem",
+                "memory behind CXL: words are loaded and stored, one after the other, and the same bytes are requested as \
+                 blocks, several at a time; both directions at the same time (`ftl.cache.kind = \"set-associative\"` only)",
+            ),
+        ]),
+        Is("direct"),
+        "\"nvme\"",
+    )
+    .about("How the host gets to the device."),
+    key("path.rate", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Required, "\"3.5 GB/s\"")
+        .about("Rate of the link, per direction if it has two."),
+    key("path.width", &["memory-bus"], Shape::Size { min: 1, max: 4096 }, Is("8 B"), "\"8 B\"").about(
+        "Bytes one access moves. A power of two. A block is transferred in as many accesses as it needs.",
+    ),
+    key("path.width", &["ddr"], Shape::Size { min: 1, max: 4096 }, Is("64 B"), "\"64 B\"")
+        .about("Bytes of a burst. A power of two. (System 004 slide 15: 64 B, 128 of them for 8 KB.)"),
+ key("path.width", &["cxl-mem"], Shape::Size { min: 1, max: 4096 }, Is("64 B"), "\"64 B\"")
+        .about("Bytes one access moves. A power of two. (CXL.mem: a line of the processor's caches.)"),
+    key("path.outstanding", &["ddr"], Shape::Count { min: 1, max: 65_536 }, Is("10"), "10").about(
+        "Bursts that a processor has in flight. (The line fill buffers of a core: 10 in Intel's of that time.)",
+    ),
+    key(
+        "path.queue",
+        &["direct", "nvme", "sata", "bus", "ddr", "cxl-mem"],
+        Shape::Count { min: 1, max: 65_536 },
+        Is("32"),
+        "256",
+    )
+    .about("Requests the device accepts at the same time; more wait in the host."),
+    key("path.overhead.host", &[], Shape::Time, Is("0 ns"), "\"6 us\"").about(
+        "Time the host's software takes for one request: system call, driver, interrupt; no \
+         processor time is counted. On a memory bus for a block of a RAM disk only: a load or \
+         store has none. `path.stages` says the same in more detail.",
+    ),
+    key(
+        "path.stages",
+        &[],
+        Shape::Text,
+        Nothing("the host's software is `path.overhead.host`"),
+        "\"moneta-spin\"",
+    )
+    .about(
+        "The host's software as stages with processor time, waits and locks: the name of a built-in \
+         stack or a file relative to this one (nvlab explain stacks), instead of \
+         `path.overhead.host`. Threads and processor time are then part of the result. For requests \
+         for blocks; a served device has the real software above it, so there it changes nothing.",
+    ),
+    key("path.overhead.device", &[], Shape::Time, Is("0 ns"), "\"2 us\"").about(
+        "Time of the link and its protocol for one request: doorbell, fetching the command, \
+         completion; on a memory bus propagation and control, for every access. Not the \
+         controller's own time, which is `ftl.overhead`.",
+    ),
+    key("path.command", LINKS, Shape::Time, Is("0 ns"), "\"1.6 us\"").about(
+        "Time for which one request occupies the device's front end (fetching and decoding the command, looking up the \
+         map, completing it), which takes requests up one after the other: a drive serves at most one in this time. \
+         Adds to the latency of each.",
+    ),
+    key("path.rate_write", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Nothing("as `rate`"), "\"35 MB/s\"").about(
+        "Rate towards the device, if it differs from that to the host: software that moves \
+         the data itself may take longer in one direction.",
+    ),
+];
+
+/// Reads `[path]`.
+pub fn read(context: &mut Context) -> Option<HostPath> {
+    let meanings = [
+        ("direct", PathKind::Direct),
+        ("nvme", PathKind::Nvme),
+        ("sata", PathKind::Sata),
+        ("bus", PathKind::Bus),
+        ("memory-bus", PathKind::MemoryBus),
+        ("ddr", PathKind::Ddr),
+        ("cxl-mem", PathKind::CxlMem),
+    ];
+    let (kind, path_kind) = context.named_choice("path.kind", "", &meanings)?;
+    let [memory_bus, ddr, cxl] =
+        [PathKind::MemoryBus, PathKind::Ddr, PathKind::CxlMem].map(|kind| kind == path_kind);
+    let has_rate = path_kind != PathKind::Direct && !memory_bus && !ddr;
+    let rate = if has_rate { context.rate("path.rate", kind) } else { None };
+    let rate_write = match (has_rate, context.has("path.rate_write")) {
+        (_, false) => rate,
+        (false, true) => None,
+        (true, true) => context.rate("path.rate_write", kind),
+    };
+    // A program that copies has one access under way.
+    let queue = if memory_bus { Some(1) } else { context.count("path.queue", kind) };
+    let width = if memory_bus || ddr || cxl { context.size("path.width", kind) } else { Some(0) };
+    let outstanding = if ddr { context.count("path.outstanding", kind) } else { Some(1) };
+    let software = software(context);
+    let overhead_device = context.time("path.overhead.device", "");
+    let command = if LINKS.contains(&kind) { context.time("path.command", kind) } else { Some(Span::ZERO) };
+    if path_kind == PathKind::Sata && queue.is_some_and(|queue| queue > 32) {
+        context.wrong("path.queue", "`path.queue`: SATA has 32 command slots", "a whole number from 1 to 32");
+        return None;
+    }
+    if (memory_bus || ddr || cxl) && !width?.is_power_of_two() {
+        context.wrong("path.width", "`path.width` is not a power of two", "\"4 B\", \"8 B\", \"64 B\"");
+        return None;
+    }
+    let (overhead_host, software) = software?;
+    Some(HostPath {
+        kind: path_kind,
+        rate,
+        rate_write,
+        queue: queue?,
+        word_bytes: width? as u32,
+        outstanding: outstanding?,
+        overhead_host,
+        overhead_device: overhead_device?,
+        command: command?,
+        software,
+    })
+}
+
+/// What the host's software takes: a time for each request, or stages.
+fn software(context: &mut Context) -> Option<(Span, Option<Software>)> {
+    const STAGES: &str = "path.stages";
+    const OVERHEAD: &str = "path.overhead.host";
+    let Some(leaf) = context.leaf(STAGES) else { return Some((context.time(OVERHEAD, "")?, None)) };
+    if context.leaf(OVERHEAD).is_some() {
+        let problem = format!("`{OVERHEAD}` and `{STAGES}` both say what the host's software takes");
+        context.wrong(STAGES, problem, "keep one of them: a time for a request, or stages");
+        return None;
+    }
+    let reference = context.text(STAGES, "")?;
+    let source = match stacks::find(&reference, leaf.folder()) {
+        Ok(source) => source,
+        Err((problem, help)) => {
+            context.wrong(STAGES, format!("`{STAGES}`: {problem}"), help);
+            return None;
+        }
+    };
+    // A file as found from here, so that the resolved design can be read again.
+    if let Some(resolved) = context.resolved.last_mut()
+        && source.name != format!("stacks/{reference}.toml")
+    {
+        resolved.value = Datum::Text(source.name.clone());
+    }
+    match Software::read(&source) {
+        Ok(software) => Some((Span::ZERO, Some(software))),
+        Err(error) => {
+            context.errors.push(error);
+            None
+        }
+    }
+}

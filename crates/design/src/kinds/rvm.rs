@@ -1,0 +1,457 @@
+//! Recoverable memory in the host and the device its log is on: `ftl.kind = "rvm"`.
+//!
+//! There is no controller: the library `nvlab_rvm` writes its log itself. The device is one of the access models of system
+//! 001 (slides 24 to 26): flash as a character device, a flash disk, battery-backed memory, a disk; or two of them.
+
+use super::Kind;
+use crate::bricks::array::{self, Wiring};
+use crate::bricks::memories::{self, Media};
+use crate::context::Context;
+use crate::key::Preset::{Is, Nothing, Required};
+use crate::key::{Key, key};
+use crate::part::Flash;
+use crate::toml_reader::datum::Shape;
+use crate::{Array, Design, HostPath, PathKind, Payload};
+use nvlab_medium::flash::{NorConfig, PlaneReads};
+use nvlab_rvm::record::Headers;
+use nvlab_rvm::{Options, Truncation};
+use nvlab_units::quantity::display_bytes;
+use nvlab_units::{Geometry, Rate, Span};
+use nvlab_workload::Serves;
+
+const KIND: &str = "rvm";
+/// Erase blocks that the format of a log on flash takes besides spares: two mini-logs of three.
+const MINI_LOG_BLOCKS: u64 = 6;
+/// A log is circular over its blocks: one is partly used at each end.
+const SLACK_BLOCKS: u64 = 1;
+/// Bytes of a page of recoverable memory.
+const PAGE_BYTES: u32 = 4096;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    key("ftl.memory", &[KIND], Shape::Size { min: 1 << 16, max: 1 << 32 }, Is("32 MiB"), "\"64 MiB\"")
+        .about("Bytes of recoverable memory: the segment that is mapped. It is in the host and costs no time."),
+    key(
+        "ftl.log.on",
+        &[KIND],
+        Shape::OneOf(&[
+            ("flash", "NOR flash as a character device: any byte is appended, blocks are erased by truncation"),
+            (
+                "flash-disk",
+                "flash that emulates a disk: whole sectors; each byte costs its program and its share of an erase, \
+                 the rest of the emulation nothing",
+            ),
+            ("battery-ram", "memory with a battery"),
+            ("disk", "a rotating disk"),
+            (
+                "hybrid",
+                "flash as a character device for small records and the commit of large ones, whose data go to a disk",
+            ),
+        ]),
+        Required,
+        "\"flash\"",
+    )
+    .about("What the log is on; `ftl.medium` names it. (System 001 slides 24 to 26.)"),
+    key("ftl.log.size", &[KIND], Shape::Size { min: 1 << 14, max: 1 << 40 }, Nothing("all that the medium has"), "\"16 MiB\"")
+        .about(
+            "Bytes of records the log takes, without its status. Of a hybrid log those on the disk; the flash takes what \
+             the array has.",
+        ),
+    key(
+        "ftl.log.headers",
+        &[KIND],
+        Shape::OneOf(&[
+            ("compact", "8 B a transaction, 8 B a range"),
+            ("original", "76 B a transaction, 56 B a range, as RVM had them (system 001 slide 40)"),
+        ]),
+        Is("compact"),
+        "\"original\"",
+    )
+    .about("Sizes of the headers of records."),
+    key("ftl.log.diff", &[KIND], Shape::Flag, Is("false"), "true")
+        .about("Log only the bytes of a range that changed."),
+    key("ftl.log.compress", &[KIND], Shape::Flag, Is("false"), "true")
+        .about("Compress records with LZ4 where that makes them shorter."),
+    key("ftl.log.compress_rate", &[KIND], Shape::Rate, Nothing("compressing takes no time"), "\"1 MB/s\"")
+        .about("Rate at which the processor compresses. (System 001 slide 47: 1 MB/s.)"),
+    key("ftl.log.page_buffers", &[KIND], Shape::Flag, Nothing("every byte is programmed by itself"), "true").about(
+        "Program through the page buffers of the chips, if the part has them. The sector of a flash disk must be \
+         smaller than the buffers of a gang. (System 001 slide 37.)",
+    ),
+    key("ftl.log.sector", &[KIND], Shape::Size { min: 512, max: 4096 }, Nothing("512 B, of a flash disk only"), "\"512 B\"")
+        .about("Bytes of a sector of a flash disk: 512, 1024, 2048 or 4096."),
+    key("ftl.log.spares", &[KIND], Shape::Count { min: 0, max: 1 << 16 }, Nothing("none; of flash only"), "2")
+        .about("Erase blocks kept to take the place of worn-out ones."),
+    key("ftl.log.delays", &[KIND], Shape::Flag, Nothing("true, of battery-backed memory only"), "false")
+        .about("Whether battery-backed memory takes its time; system 001 switched the delays of its emulator off."),
+    key("ftl.log.large_on", &[KIND], Shape::Medium, Nothing("large records go where the others do"), "\"disk\"")
+        .about("The disk of a hybrid log. (System 001 slide 49.)"),
+    key("ftl.log.large_from", &[KIND], Shape::Size { min: 64, max: 1 << 24 }, Nothing("4 KiB, of a hybrid log"), "\"4 KiB\"")
+        .about("Bytes from which on a hybrid log writes to the disk."),
+    key("ftl.log.data", &[KIND], Shape::Medium, Nothing("applying the log to the data takes no time"), "\"disk\"").about(
+        "The disk the data is on: truncation writes what the log has changed to it. The figures of system 001 leave that \
+         cost out.",
+    ),
+];
+
+/// Recoverable memory and the device of its log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recoverable {
+    /// The medium of the log, by name.
+    pub medium: String,
+    /// How the log is on it.
+    pub device: LogDevice,
+    /// Bytes of records that the log takes, one after the other, before it must be truncated.
+    pub log_bytes: u64,
+    /// Bytes of recoverable memory.
+    pub memory_bytes: u64,
+    /// How the library uses the log.
+    pub options: Options,
+    /// Rate of compressing; `None`: it takes no time.
+    pub compress_rate: Option<Rate>,
+    /// The disk of the data, by name.
+    pub data: Option<String>,
+    /// The disk of a hybrid log, by name.
+    pub large: Option<String>,
+}
+
+/// How a log is on its medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogDevice {
+    /// A character device of flash.
+    Flash {
+        /// Time of one program step of the array.
+        program: Span,
+        /// Blocks kept for worn-out ones.
+        spares: u32,
+    },
+    /// A flash disk.
+    FlashDisk {
+        /// Time of one program step of the array.
+        program: Span,
+        /// Bytes of a sector.
+        sector_bytes: u32,
+    },
+    /// Battery-backed memory.
+    BatteryRam {
+        /// Whether it takes its time.
+        delays: bool,
+    },
+    /// A rotating disk.
+    Disk,
+    /// A character device of flash, and a disk for large records.
+    Hybrid {
+        /// Time of one program step of the array.
+        program: Span,
+        /// Blocks kept for worn-out ones.
+        spares: u32,
+        /// Bytes from which on a record goes to the disk.
+        large_from: u32,
+    },
+}
+
+impl LogDevice {
+    /// Its name in designs.
+    pub fn name(self) -> &'static str {
+        match self {
+            LogDevice::Flash { .. } => "flash",
+            LogDevice::FlashDisk { .. } => "flash-disk",
+            LogDevice::BatteryRam { .. } => "battery-ram",
+            LogDevice::Disk => "disk",
+            LogDevice::Hybrid { .. } => "hybrid",
+        }
+    }
+}
+
+impl Kind for Recoverable {
+    fn medium(&self) -> &str {
+        &self.medium
+    }
+    fn memories(&self) -> Vec<&str> {
+        self.data.iter().chain(&self.large).map(String::as_str).collect()
+    }
+    fn unit_bytes(&self) -> u32 {
+        PAGE_BYTES
+    }
+    fn logical_units(&self) -> u32 {
+        (self.memory_bytes / PAGE_BYTES as u64) as u32
+    }
+    fn bought(&self, array: &Geometry) -> Vec<(&str, u64)> {
+        match self.device {
+            LogDevice::BatteryRam { .. } | LogDevice::Disk => Vec::new(),
+            _ => vec![(&self.medium, array.bytes())],
+        }
+    }
+    fn check(&self, design: &Design) -> Result<(), String> {
+        for disk in self.data.iter().chain(&self.large) {
+            design.disk_config(disk, 0).check()?;
+        }
+        match self.device {
+            LogDevice::Flash { .. } | LogDevice::FlashDisk { .. } | LogDevice::Hybrid { .. } => {
+                self.nor_config(design, Span::ZERO, 0).check()
+            }
+            LogDevice::BatteryRam { .. } => design.ram_config(&self.medium, 0).check(),
+            LogDevice::Disk => design.disk_config(&self.medium, 0).check(),
+        }
+    }
+    fn serves(&self) -> Serves {
+        Serves::Commits
+    }
+    /// The segment, the memory that is mapped, and the log.
+    fn memory_bytes(&self, _: &Design, _: Payload) -> u64 {
+        2 * self.memory_bytes + self.log_bytes
+    }
+}
+
+impl Recoverable {
+    /// The array of a log on flash, for [`nvlab_medium::flash::Nor`]; `program` is the time of one step.
+    pub fn nor_config(&self, design: &Design, program: Span, seed: u64) -> NorConfig {
+        let mut flash = design.flash_config(seed);
+        flash.timing.program = program;
+        NorConfig { flash }
+    }
+
+    /// Bytes of an array that wear for the log: all but the blocks of the status and the spare ones.
+    pub fn usable_bytes(&self, array: &Geometry, spares: u32) -> u64 {
+        (array.blocks() as u64 - MINI_LOG_BLOCKS - spares as u64) * array.block_bytes()
+    }
+}
+
+/// What is common to logs on any device.
+struct Common {
+    log_bytes: Option<u64>,
+    memory_bytes: u64,
+    options: Options,
+    compress_rate: Option<Rate>,
+    data: Option<String>,
+}
+
+/// What a log may be on.
+#[derive(Clone, Copy)]
+enum On {
+    Flash,
+    FlashDisk,
+    BatteryRam,
+    Disk,
+    Hybrid,
+}
+
+/// Reads and checks it.
+pub fn read(
+    context: &mut Context,
+    media: &Media,
+    wiring: Wiring,
+    path: Option<&HostPath>,
+) -> Option<(Array, Recoverable)> {
+    let meanings = [
+        ("flash", On::Flash),
+        ("flash-disk", On::FlashDisk),
+        ("battery-ram", On::BatteryRam),
+        ("disk", On::Disk),
+        ("hybrid", On::Hybrid),
+    ];
+    let on = context.named_choice("ftl.log.on", KIND, &meanings);
+    let common = common(context, media);
+    attached(context, path)?;
+    let ((name, on), common) = (on?, common?);
+    check_of(context, name)?;
+    let mut large = None;
+    let (medium, device, array, log_bytes) = match on {
+        On::Flash => on_flash(context, media, wiring, common.log_bytes, false)?,
+        On::FlashDisk => on_flash(context, media, wiring, common.log_bytes, true)?,
+        On::Hybrid => {
+            let large_from = context.size("ftl.log.large_from", KIND).unwrap_or(4096) as u32;
+            let (large_on, disk) = memories::disk(context, media, "ftl.log.large_on", KIND)?;
+            let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
+            let (medium, device, array, _) = on_flash(context, media, wiring, None, false)?;
+            let LogDevice::Flash { program, spares } = device else {
+                unreachable!("a log on flash, not {device:?}")
+            };
+            large = Some(large_on);
+            (medium, LogDevice::Hybrid { program, spares, large_from }, array, bytes)
+        }
+        On::BatteryRam => {
+            let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
+            let delays = context.flag("ftl.log.delays", KIND).unwrap_or(true);
+            let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes)?;
+            (medium, LogDevice::BatteryRam { delays }, array::none(), bytes)
+        }
+        On::Disk => {
+            let (medium, disk) = memories::disk(context, media, "ftl.medium", KIND)?;
+            let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
+            (medium, LogDevice::Disk, array::none(), bytes)
+        }
+    };
+    let Common { memory_bytes, options, compress_rate, data, .. } = common;
+    Some((
+        array,
+        Recoverable { medium, device, log_bytes, memory_bytes, options, compress_rate, data, large },
+    ))
+}
+
+fn common(context: &mut Context, media: &Media) -> Option<Common> {
+    let memory_bytes = context.size("ftl.memory", KIND);
+    let log_bytes = context.size("ftl.log.size", KIND);
+    let headers = [("compact", Headers::Compact), ("original", Headers::Original)];
+    let headers = context.choice("ftl.log.headers", KIND, &headers);
+    let diff = context.flag("ftl.log.diff", KIND);
+    let compress = context.flag("ftl.log.compress", KIND);
+    let rate = context.rate("ftl.log.compress_rate", KIND);
+    let data = match context.has("ftl.log.data") {
+        true => Some(memories::disk(context, media, "ftl.log.data", KIND)?.0),
+        false => None,
+    };
+    let (compress, memory_bytes) = (compress?, memory_bytes?);
+    if rate.is_some() && !compress {
+        let help = "compress = true";
+        context.wrong("ftl.log.compress_rate", "`ftl.log.compress_rate`: nothing is compressed", help);
+        return None;
+    }
+    if !memory_bytes.is_multiple_of(PAGE_BYTES as u64) {
+        let problem = format!("`ftl.memory` is no multiple of a page of {PAGE_BYTES} B");
+        context.wrong("ftl.memory", problem, "\"64 MiB\"");
+        return None;
+    }
+    let options = Options {
+        headers: headers?,
+        diff: diff?,
+        compress,
+        truncation: Truncation::WhenFull,
+        ..Options::default()
+    };
+    Some(Common { log_bytes, memory_bytes, options, compress_rate: rate, data })
+}
+
+/// The device of a log is the host's own: there is no link, only what a commit takes besides.
+fn attached(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
+    if path?.kind == PathKind::Direct {
+        return Some(());
+    }
+    let problem = "`path.kind`: a log is on a device of the host, without a link";
+    context.wrong("path.kind", problem, "leave it out; `path.overhead` counts for each commit");
+    None
+}
+
+/// Refuses keys that mean nothing for a log on this device.
+fn check_of(context: &mut Context, on: &str) -> Option<()> {
+    const OF: [(&str, &[&str]); 6] = [
+        ("ftl.log.page_buffers", &["flash", "flash-disk", "hybrid"]),
+        ("ftl.log.sector", &["flash-disk"]),
+        ("ftl.log.spares", &["flash", "hybrid"]),
+        ("ftl.log.large_on", &["hybrid"]),
+        ("ftl.log.large_from", &["hybrid"]),
+        ("ftl.log.delays", &["battery-ram"]),
+    ];
+    let (path, of) = match OF.into_iter().find(|(path, of)| context.has(path) && !of.contains(&on)) {
+        None => return Some(()),
+        Some(wrong) => wrong,
+    };
+    let problem = format!("`{path}` means nothing for a log on \"{on}\"");
+    context.wrong(path, problem, format!("leave it out; it is for {}", of.join(" and ")));
+    None
+}
+
+/// Bytes of the log, at most those of the medium but for its status.
+fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64) -> Option<u64> {
+    let most = medium_bytes.saturating_sub(nvlab_rvm::log::status::BYTES);
+    match wanted {
+        Some(bytes) if bytes > most => {
+            let problem = format!(
+                "`ftl.log.size` is {}, but the medium takes a log of {}",
+                display_bytes(bytes),
+                display_bytes(most)
+            );
+            context.wrong("ftl.log.size", problem, format!("at most {}", display_bytes(most)));
+            None
+        }
+        wanted => Some(wanted.unwrap_or(most)),
+    }
+}
+
+fn on_flash(
+    context: &mut Context,
+    media: &Media,
+    wiring: Wiring,
+    log_bytes: Option<u64>,
+    is_disk: bool,
+) -> Option<(String, LogDevice, Array, u64)> {
+    let flash = memories::data_nor(context, media, KIND, "a log on flash");
+    let spares = context.count("ftl.log.spares", KIND).unwrap_or(0);
+    let sector = context.size("ftl.log.sector", KIND).unwrap_or(512);
+    let buffered = context.flag("ftl.log.page_buffers", KIND).unwrap_or(false);
+    let (medium, flash) = flash?;
+    let gang = wiring.gang?;
+    let width = flash.page_bytes * gang as u64;
+    let block = width * flash.pages_per_block as u64;
+    let has =
+        flash.blocks_per_plane as u64 * flash.planes as u64 * wiring.channels? as u64 * wiring.ways? as u64;
+    // A flash disk hides its blocks; its log begins with a status as on a disk.
+    let reserved = if is_disk { 1 } else { MINI_LOG_BLOCKS + SLACK_BLOCKS + spares as u64 };
+    let blocks = log_bytes.map_or(has, |bytes| bytes.div_ceil(block) + reserved);
+    if blocks > has || blocks <= reserved {
+        let problem = format!(
+            "the log takes {blocks} erase blocks of {}, {reserved} of them its status and reserve; the array has {has}",
+            display_bytes(block)
+        );
+        context.wrong("ftl.log.size", problem, "a smaller log, or more `array.ways`");
+        return None;
+    }
+    let program = program_time(context, &flash, gang, buffered, is_disk.then_some(sector))?;
+    let planes = array::planes(context, Some(1), &flash)?;
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        blocks_per_die: u32::try_from(blocks).ok()?,
+        pages_per_block: flash.pages_per_block,
+        units_per_page: 1,
+        unit_bytes: u32::try_from(width).ok()?,
+    };
+    if let Err(problem) = geometry.check() {
+        context.wrong("ftl.log.size", problem, "a smaller log");
+        return None;
+    }
+    let device = match is_disk {
+        true if !sector.is_power_of_two() => {
+            context.wrong("ftl.log.sector", "`ftl.log.sector` is not a power of two", "\"512 B\", \"4 KiB\"");
+            return None;
+        }
+        true => LogDevice::FlashDisk { program, sector_bytes: sector as u32 },
+        false => LogDevice::Flash { program, spares },
+    };
+    let transfer = array::ganged(&flash, gang);
+    let usable = log_bytes.unwrap_or((blocks - reserved) * block);
+    Some((
+        medium,
+        device,
+        Array { gang, planes, transfer, programs: None, geometry, units_per_read: 1, reads: PlaneReads::ONE },
+        usable,
+    ))
+}
+
+/// The time of one program step, a byte of each chip: by itself, or as part of what is in the page buffers.
+fn program_time(
+    context: &mut Context,
+    flash: &Flash,
+    gang: u32,
+    buffered: bool,
+    sector: Option<u64>,
+) -> Option<Span> {
+    if !buffered {
+        return Some(flash.program);
+    }
+    let Some((buffer, rate)) = flash.page_buffer else {
+        context.wrong("ftl.log.page_buffers", "`ftl.log.page_buffers`: the part has none", "leave it out");
+        return None;
+    };
+    let together = buffer * gang as u64;
+    if let Some(sector) = sector.filter(|&sector| sector >= together) {
+        let problem = format!(
+            "`ftl.log.page_buffers`: a sector of {} is not smaller than the page buffers of a gang, {}",
+            display_bytes(sector),
+            display_bytes(together)
+        );
+        context.wrong("ftl.log.page_buffers", problem, "more chips in a gang (system 001 slide 37)");
+        return None;
+    }
+    Some(rate.transfer(flash.page_bytes))
+}

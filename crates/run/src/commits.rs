@@ -1,0 +1,235 @@
+//! Transactions on recoverable memory: they arrive, one program runs them one after the other, and each ends when it is
+//! durable. At the end of the run the log is truncated, so that a run pays for all it logged (system 001 slide 28).
+//!
+//! A commit is counted as a write: the bytes are those of its record, the latency that of the commit alone. A
+//! transaction's latency counts from its arrival.
+
+use super::arrivals::still_arriving;
+use super::device::{ArrayInsides, Busy, Causes, Counters, FlashInsides, Insides};
+use super::drive::{DriveError, Progress, within_time};
+use super::meter::Meter;
+use super::summary;
+use crate::durable::clock::Activity;
+use crate::durable::flash::{Array, NorFlash};
+use crate::durable::host::{Device, Host};
+use crate::error::RunError;
+use crate::result::{DurableResult, DurableTime, Precondition, RunResult};
+use crate::run_plan::{OnProgress, RunPlan};
+use crate::steps::{checked, failed, share_done};
+use nvlab_design::{Design, LogDevice, Recoverable};
+use nvlab_rvm::Statistics;
+use nvlab_units::{Span, Time};
+use nvlab_workload::{AnyDurableWorkload, Changes, DurableWorkload, Op, Pacing, Request};
+use std::fmt::Display;
+
+/// Transactions between two updates of the windows of the run.
+const BATCH: u64 = 32;
+/// Transactions between two calls of `go_on`.
+const ASK_EVERY: u64 = 512;
+
+/// Runs a workload on the log of a design.
+pub(super) fn run(
+    design: &Design,
+    recoverable: &Recoverable,
+    plan: &RunPlan,
+    mut workload: AnyDurableWorkload,
+    on_progress: OnProgress<'_>,
+) -> Result<RunResult, RunError> {
+    let clock = std::time::Instant::now();
+    let mut host = Host::new(design, recoverable, plan.seed).map_err(|error| broken(plan, error))?;
+    let origin = host.clock.now();
+    if let Some(flash) = host.device.flash() {
+        flash.array().reset_stats();
+    }
+    let before = Before::of(&host);
+    let closed_loop = workload.pacing() != Pacing::Open;
+    let mut meter = Meter::new(origin, counters(&host), plan.requests_asked).until(plan.limit.goal);
+    let progress = drive(&mut host, &mut workload, plan, &mut meter, on_progress)?;
+    let progress = checked(plan, Ok(progress), origin)?;
+    within_time(progress.now, progress.requests).map_err(|source| failed(plan, source))?;
+    verify(&*workload, &host).map_err(|why| broken(plan, why))?;
+    let precision = meter.precision();
+    let span = progress.now.since(origin);
+    let arrivals = meter.arrivals.result(progress.requests, span.seconds());
+    let (totals, series) = meter.finish(counters(&host), progress.now);
+    let durable = durable(recoverable, &host, &before, progress.requests, span);
+    let array = host.device.flash().map(NorFlash::array);
+    let insides = insides(array.as_deref(), host.rvm().statistics());
+    let prepared = Precondition::none(&plan.state.to_string());
+    let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
+    (result.series, result.precision) = (series, precision);
+    result.wall_s = clock.elapsed().as_secs_f64();
+    Ok(RunResult { closed_loop, arrivals, durable: Some(durable), ..result })
+}
+
+fn broken(plan: &RunPlan, why: impl Display) -> RunError {
+    RunError::Log { design: plan.design_name.clone(), why: why.to_string() }
+}
+
+/// The workload's own check of the memory, and of the data, which truncation has made the same.
+fn verify(workload: &dyn DurableWorkload, host: &Host) -> Result<(), String> {
+    workload.check(host.memory())?;
+    match host.data_is_current() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("after the last truncation the data differs from the memory".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The inner loop, and the truncation at the end.
+fn drive(
+    host: &mut Host,
+    workload: &mut AnyDurableWorkload,
+    plan: &RunPlan,
+    meter: &mut Meter,
+    on_progress: OnProgress<'_>,
+) -> Result<Progress, RunError> {
+    let (open, limit, origin) = (workload.pacing() == Pacing::Open, &plan.limit, host.clock.now());
+    let mut changes = Changes::default();
+    let mut progress = Progress { now: origin, ..Progress::default() };
+    let deadline = origin.ps().saturating_add(limit.time.ps());
+    loop {
+        let Some(arrival) = workload.next(&mut changes) else {
+            progress.ended = true;
+            break;
+        };
+        let wanted = if open { origin + Span::from_ps(arrival.ps()) } else { progress.now };
+        let over = progress.requests >= limit.requests
+            || wanted.max(progress.now).ps() >= deadline
+            || progress.written_bytes >= limit.bytes.min(limit.written_bytes);
+        if over {
+            if open && wanted.max(progress.now).ps() >= deadline {
+                let waiting = still_arriving(arrival, limit.time, || workload.next(&mut changes));
+                meter.arrivals.leave(waiting, limit.time);
+            }
+            break;
+        }
+        host.clock.spend(Activity::Compute, wanted.since(progress.now));
+        let logged = host.rvm().statistics().logged_bytes;
+        let took = host.run(&changes).map_err(|error| {
+            broken(plan, format_args!("transaction {} failed: {error}", progress.requests))
+        })?;
+        progress.now = host.clock.now();
+        let bytes = (host.rvm().statistics().logged_bytes - logged) as u32;
+        let commit = Request { op: Op::Write, bytes, ..Request::default() };
+        meter.served(&commit, progress.now.before(took), progress.now);
+        meter.transaction(progress.now.since(wanted));
+        if open {
+            meter.arrivals.note(arrival.since(Time::ZERO), progress.now.since(wanted));
+        }
+        progress.requests += 1;
+        progress.bytes += bytes as u64;
+        progress.written_bytes += bytes as u64;
+        if progress.requests.is_multiple_of(BATCH) {
+            meter.batch(|| counters(host), BATCH, progress.now);
+            if meter.is_reached() {
+                break;
+            }
+        }
+        if progress.requests.is_multiple_of(ASK_EVERY)
+            && !on_progress("running", share_done(plan, &progress, origin))
+        {
+            return Err(failed(plan, DriveError::Stopped(progress.requests)));
+        }
+    }
+    host.rvm()
+        .truncate()
+        .map_err(|error| broken(plan, format_args!("the last truncation failed: {error}")))?;
+    progress.now = host.clock.now();
+    Ok(progress)
+}
+
+fn counters(host: &Host) -> Counters {
+    let Some(flash) = host.device.flash() else { return Counters::default() };
+    let stats = flash.array().stats();
+    let causes = Causes { host: stats.programs, ..Causes::default() };
+    Counters { host_units: stats.programs, causes, erases: stats.erases, busy: Busy::of(&stats) }
+}
+
+fn insides(array: Option<&Array>, statistics: Statistics) -> Insides<'_> {
+    let programs = array.map_or(0, |array| array.stats().programs);
+    Insides {
+        host_bytes: Some(statistics.logged_bytes),
+        flash: array.map(|array| FlashInsides {
+            data: ArrayInsides { cells: array.cells(), stats: array.stats(), geometry: *array.geometry() },
+            log: None,
+        }),
+        ..Insides::of(Causes { host: programs, ..Causes::default() })
+    }
+}
+
+/// What had been done before the run began.
+struct Before {
+    spent: [Span; ACTIVITIES.len()],
+    written: u64,
+}
+
+const ACTIVITIES: [Activity; 6] = [
+    Activity::Compute,
+    Activity::Compress,
+    Activity::Write,
+    Activity::Erase,
+    Activity::Read,
+    Activity::Apply,
+];
+
+impl Before {
+    fn of(host: &Host) -> Before {
+        Before { spent: ACTIVITIES.map(|activity| host.clock.spent(activity)), written: written(host) }
+    }
+}
+
+/// Bytes that reached the device of the log, in whatever units it writes; of flash, rows of a gang.
+fn written(host: &Host) -> u64 {
+    let programmed = |flash: &NorFlash| {
+        let array = flash.array();
+        array.stats().programs * array.geometry().page_bytes()
+    };
+    match &host.device {
+        Device::Flash(flash) => programmed(flash),
+        Device::FlashDisk(disk) => disk.written(),
+        Device::Disk(disk) => disk.written(),
+        Device::Ram => host.rvm().statistics().logged_bytes,
+        Device::Hybrid(flash, disk) => programmed(flash) + disk.written(),
+    }
+}
+
+fn durable(
+    recoverable: &Recoverable,
+    host: &Host,
+    before: &Before,
+    transactions: u64,
+    span: Span,
+) -> DurableResult {
+    let statistics = host.rvm().statistics();
+    let seconds = span.seconds().max(1e-12);
+    let share = |index: usize| {
+        (host.clock.spent(ACTIVITIES[index]).saturating_sub(before.spent[index])).seconds() / seconds
+    };
+    let per_transaction = |bytes: u64| bytes as f64 / transactions.max(1) as f64;
+    let usable_bytes = match (host.device.flash(), recoverable.device) {
+        (Some(flash), LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. }) => {
+            recoverable.usable_bytes(flash.array().geometry(), spares)
+        }
+        _ => recoverable.log_bytes,
+    };
+    DurableResult {
+        log: recoverable.device.name().into(),
+        log_bytes: recoverable.log_bytes,
+        usable_bytes,
+        range_bytes: per_transaction(statistics.range_bytes),
+        record_bytes: per_transaction(statistics.logged_bytes),
+        written_bytes: per_transaction(written(host) - before.written),
+        fills: statistics.logged_bytes as f64 / recoverable.log_bytes as f64,
+        truncations: statistics.truncations,
+        applied_bytes: statistics.applied_bytes,
+        time: DurableTime {
+            compute: share(0),
+            compress: share(1),
+            write: share(2),
+            erase: share(3),
+            read: share(4),
+            apply: share(5),
+        },
+    }
+}

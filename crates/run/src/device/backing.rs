@@ -1,0 +1,141 @@
+//! What the media of a device keep their bytes in: nothing, memory, or what the serving edge provides. The same builders
+//! make a device over any of them, new from the factory or recovered.
+
+use super::Observed;
+use super::memory::{self, NotEnough};
+use nvlab_controller::{Controller, PageMap};
+use nvlab_design::{PageMapped, Payload};
+use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
+use nvlab_medium::{MemStore, Store};
+use nvlab_units::quantity::display_bytes;
+use nvlab_units::{Geometry, Time};
+use thiserror::Error;
+
+/// Why a device cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// The design is not possible.
+    #[error("{0}")]
+    Design(String),
+    /// The controller could not recover from its media.
+    #[error("{0}")]
+    Recovery(String),
+    /// This machine does not have enough memory for it.
+    #[error(
+        "its device takes {} of memory, {} are available on this machine",
+        display_bytes(_0.needed),
+        display_bytes(_0.available)
+    )]
+    Memory(NotEnough),
+}
+
+/// Provides the store of every medium of one device.
+pub trait Backing {
+    /// Where a medium keeps its bytes.
+    type Store: Store + Send + 'static;
+    /// Why there is no store, or no device.
+    type Error: From<BuildError>;
+    /// A page map over such stores. Stores that outlive the program keep what a protected write buffer holds, too.
+    type PageMap: Controller + Observed + Send + 'static;
+    /// A store of `bytes` for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
+    /// earlier program left in it.
+    fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error>;
+    /// The same for a medium that is written in place, in any order: the next bytes written may lie anywhere.
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error> {
+        self.store(medium, bytes)
+    }
+    /// A store for an array of flash with this name.
+    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<Self::Store, Self::Error> {
+        self.store(name, Nand::<Self::Store>::store_bytes(geometry))
+    }
+    /// What the stores will keep.
+    fn payload(&self) -> Payload {
+        if Self::Store::KEEPS { Payload::AsWritten } else { Payload::Nothing }
+    }
+    /// True if an earlier program left a device in the stores. What it had queued counts as done.
+    fn is_used(&self) -> bool {
+        false
+    }
+    /// A page map over its array, and when it is ready.
+    fn page_map(
+        &self,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<Self::Store>,
+    ) -> Result<(Self::PageMap, Time), Self::Error>;
+}
+
+/// Keeps nothing: the device only models time.
+#[derive(Clone, Copy, Debug)]
+pub struct NoBytes;
+
+impl Backing for NoBytes {
+    type Store = ();
+    type Error = BuildError;
+    type PageMap = PageMap<()>;
+    fn store(&self, _: &str, _: u64) -> Result<(), BuildError> {
+        Ok(())
+    }
+    fn page_map(&self, page: &PageMapped, seed: u64, nand: Nand) -> Result<(PageMap, Time), BuildError> {
+        Ok((new_page_map(page, seed, nand)?, Time::ZERO))
+    }
+}
+
+/// Keeps what is written as long as the device exists.
+#[derive(Clone, Copy, Debug)]
+pub struct InMemory {
+    /// The whole device will be written.
+    pub filled: bool,
+}
+
+impl Backing for InMemory {
+    type Store = MemStore;
+    type Error = BuildError;
+    type PageMap = PageMap<MemStore>;
+    fn store(&self, _: &str, bytes: u64) -> Result<MemStore, BuildError> {
+        match memory::reservable() {
+            Some(available) if bytes > available => {
+                Err(BuildError::Memory(NotEnough { needed: bytes, available }))
+            }
+            _ => Ok(MemStore::new(bytes)),
+        }
+    }
+    fn payload(&self) -> Payload {
+        if self.filled { Payload::All } else { Payload::AsWritten }
+    }
+    fn page_map(
+        &self,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<MemStore>,
+    ) -> Result<(PageMap<MemStore>, Time), BuildError> {
+        Ok((new_page_map(page, seed, nand)?, Time::ZERO))
+    }
+}
+
+/// A page map over an array that is new from the factory.
+pub fn new_page_map<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Result<PageMap<S>, BuildError> {
+    let map = PageMap::new(page.config(seed), nand).map_err(BuildError::Design)?;
+    match &page.cache {
+        Some(cache) => map.with_cache(cache.config).map_err(BuildError::Design),
+        None => Ok(map),
+    }
+}
+
+/// An array, new from the factory or reopened. `slc`: how its blocks may be used with one bit per cell.
+pub(super) fn nand<B: Backing>(
+    backing: &B,
+    name: &'static str,
+    flash: FlashConfig,
+    slc: Option<SlcMode>,
+) -> Result<Nand<B::Store>, B::Error> {
+    let store = backing.array_store(name, &flash.geometry)?;
+    if backing.is_used() {
+        return Ok(Nand::reopen(flash, store, slc));
+    }
+    let nand = Nand::new(flash, store);
+    Ok(match slc {
+        Some(mode) => nand.with_slc_mode(mode),
+        None => nand,
+    })
+}

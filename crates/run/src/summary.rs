@@ -1,0 +1,308 @@
+//! From counters and histograms to a [`RunResult`].
+
+use super::device::{ArrayInsides, Causes, FlashInsides, Insides};
+use super::media::{media, years_of};
+use super::meter::{OpTotals, TRANSACTION, Totals, latency};
+use crate::result::{
+    DesignInfo, FlashResult, LaterLevelling, Lifetime, OpResult, Precondition, Price, PricePart,
+    RESULTS_VERSION, RunResult, SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat, key_of,
+};
+use crate::run_plan::RunPlan;
+use nvlab_design::{Design, Part, PriceItem};
+use nvlab_units::{Span, Total};
+use nvlab_workload::Op;
+
+/// With more blocks than this the result only keeps their histogram.
+const CYCLES_KEPT: usize = 65_536;
+
+fn price(design: &Design) -> Price {
+    let price = design.price();
+    let part = |item: PriceItem| PricePart { name: item.medium, bytes: item.bytes, usd: item.usd };
+    Price {
+        total_usd: price.total_usd(),
+        usd_per_gib: price.usd_per_gib(),
+        parts: price.items.into_iter().map(part).collect(),
+    }
+}
+
+/// Everything but the series and the wall time: what a device did in a run of `span`, of which it was busy with requests
+/// for `busy_span`.
+pub fn summarize(
+    design: &Design,
+    plan: &RunPlan,
+    insides: &Insides<'_>,
+    precondition: Precondition,
+    totals: &Totals,
+    span: Span,
+    busy_span: Span,
+) -> RunResult {
+    let seconds = span.seconds().max(1e-12);
+    let op = |op: Op| op_result(&totals[op as usize], seconds);
+    let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
+    let media = media(design, insides, seconds);
+    let precondition = Precondition { about: precondition.line(design.capacity_bytes()), ..precondition };
+    RunResult {
+        schema: SCHEMA.into(),
+        key: key(design, plan),
+        nvlab: env!("CARGO_PKG_VERSION").into(),
+        results_version: RESULTS_VERSION,
+        design: design_info(design, plan),
+        workload: plan.workload_text.clone(),
+        workload_about: plan.workload_about.clone(),
+        seed: plan.seed,
+        until: plan.until.clone(),
+        precondition,
+        requests_asked: plan.requests_asked,
+        requests_served: served(totals),
+        simulated_s: span.seconds(),
+        wall_s: 0.0,
+        read: op(Op::Read),
+        write: op(Op::Write),
+        trim: op(Op::Trim),
+        flush: op(Op::Flush),
+        commit: OpResult::default(),
+        transaction: op_result(&totals[TRANSACTION], seconds),
+        write_amplification: write_amplification(insides),
+        flash: insides
+            .flash
+            .as_ref()
+            .map(|flash| flash_result(flash, insides.retired_blocks, busy_span.seconds().max(1e-12))),
+        lifetime: Lifetime {
+            caveat: years_of(&media).and_then(|_| caveat(&media)).or_else(|| counted_by_lines(insides)),
+            ..lifetime(insides, years_of(&media), design, host_bytes, seconds)
+        },
+        closed_loop: false,
+        media,
+        price: price(design),
+        controller_memory_bytes: insides.memory_bytes,
+        transfers: insides.transfers,
+        arrivals: None,
+        unwritten_read_share: insides.unwritten_read_units as f64 / insides.read_units.max(1) as f64,
+        queue_wait_s: 0.0,
+        buffer_wait_s: insides.buffer_wait.seconds(),
+        merge_wait_s: insides.merge_wait.seconds(),
+        memory: insides.memory,
+        cache: insides.cache,
+        lines: insides.lines,
+        map: insides.map,
+        client_bytes: None,
+        program: None,
+        pram: insides.pram.clone(),
+        part_of_pass: None,
+        mount: None,
+        durable: None,
+        software: None,
+        tenants: Vec::new(),
+        precision: Vec::new(),
+        series: Vec::new(),
+    }
+}
+
+fn design_info(design: &Design, plan: &RunPlan) -> DesignInfo {
+    DesignInfo {
+        name: plan.design_name.clone(),
+        about: design.about.clone(),
+        cite: design.cite.clone(),
+        resolved_toml: design.resolved_toml(),
+        capacity_bytes: design.capacity_bytes(),
+        raw_bytes: design.raw_bytes(),
+    }
+}
+
+/// A hash of everything the numbers of a result depend on, the program included, except the content of the workload's file.
+pub fn key(design: &Design, plan: &RunPlan) -> String {
+    let limit = &plan.limit;
+    let text = format!(
+        "{}\n{}\n{}\n{}\n{:?}",
+        design.canonical_text(),
+        plan.workload_text,
+        plan.seed,
+        plan.state,
+        limit
+    );
+    key_of(&text)
+}
+
+/// The figures of one kind of request in a time of `seconds`.
+pub(super) fn op_result(totals: &OpTotals, seconds: f64) -> OpResult {
+    OpResult {
+        count: totals.count(),
+        bytes: totals.bytes,
+        per_s: totals.count() as f64 / seconds,
+        bytes_per_s: totals.bytes as f64 / seconds,
+        latency: latency(&totals.latency),
+        histogram_ns: totals.latency.buckets().map(|(bound, count)| (bound.ns(), count)).collect(),
+    }
+}
+
+/// Requests; transactions where there are any, since loads and stores are parts of them.
+fn served(totals: &Totals) -> u64 {
+    match totals[TRANSACTION].count() {
+        0 => totals.iter().map(OpTotals::count).sum(),
+        transactions => transactions,
+    }
+}
+
+/// Units programmed per unit the host wrote, by cause, when a write buffer `absorbed` some of what it wrote.
+pub(super) fn by_cause(causes: &Causes, absorbed_units: u64) -> WriteAmplification {
+    let written = causes.host + absorbed_units;
+    let per_host = |units: u64| if written == 0 { 0.0 } else { units as f64 / written as f64 };
+    WriteAmplification {
+        total: per_host(causes.total()),
+        host: per_host(causes.host),
+        absorbed: per_host(absorbed_units),
+        clean: per_host(causes.clean),
+        merge: per_host(causes.merge),
+        fold: per_host(causes.fold),
+        transfer: per_host(causes.transfer),
+        wear: per_host(causes.wear),
+        retire: per_host(causes.retire),
+        map: per_host(causes.map),
+        trim: per_host(causes.trim),
+        padding: per_host(causes.padding),
+        ..WriteAmplification::default()
+    }
+}
+
+fn write_amplification(insides: &Insides) -> WriteAmplification {
+    WriteAmplification {
+        unaligned: insides.unaligned,
+        cleaned_blocks: insides.cleaned_blocks,
+        cleaned_live_share: match insides.cleaned_blocks {
+            0 => 0.0,
+            cleans => {
+                let block = insides.flash.as_ref().map_or(1, |flash| flash.data.geometry.units_per_block());
+                insides.cleaned_live_units as f64 / (cleans as f64 * block as f64)
+            }
+        },
+        ..by_cause(&insides.causes, insides.absorbed_units)
+    }
+}
+
+fn flash_result(flash: &FlashInsides<'_>, retired_blocks: u64, seconds: f64) -> FlashResult {
+    let ArrayInsides { cells, stats, geometry } = &flash.data;
+    let log = flash.log.as_ref();
+    let dies = geometry.dies() + log.map_or(0, |log| log.geometry.dies());
+    let channels = geometry.channels + log.map_or(0, |log| log.geometry.channels);
+    let log = log.map(|log| log.stats).unwrap_or_default();
+    let share = |data: Total, log: Total, of: u32| (data.seconds() + log.seconds()) / (seconds * of as f64);
+    let cycles: Vec<u32> = cells.erase_counts().to_vec();
+    let mean = cycles.iter().map(|&n| n as f64).sum::<f64>() / cycles.len() as f64;
+    let variance = cycles.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / cycles.len() as f64;
+    let mut histogram = std::collections::BTreeMap::new();
+    for &n in &cycles {
+        *histogram.entry(n).or_insert(0u32) += 1;
+    }
+    FlashResult {
+        reads: stats.reads + log.reads,
+        programs: stats.programs + log.programs,
+        erases: stats.erases + log.erases,
+        read_retries: stats.retries + log.retries,
+        failures: std::array::from_fn(|kind| stats.failures[kind] + log.failures[kind]),
+        retired_blocks,
+        busy_read: share(stats.read_busy, log.read_busy, dies),
+        busy_program: share(stats.program_time, log.program_time, dies),
+        busy_erase: share(stats.erase_time, log.erase_time, dies),
+        busy_channel: share(stats.transfer_time, log.transfer_time, channels),
+        cycles_min: cycles.iter().copied().min().unwrap_or(0),
+        cycles_mean: mean,
+        cycles_max: cycles.iter().copied().max().unwrap_or(0),
+        cycles_deviation: variance.sqrt(),
+        cycles_histogram: histogram.into_iter().collect(),
+        cycles: if cycles.len() <= CYCLES_KEPT { cycles } else { Vec::new() },
+    }
+}
+
+/// With fewer cycles of the mean block the most worn block says little: one more cycle is over a tenth.
+const CYCLES_TOLD: f64 = 10.0;
+
+/// The lifetime at this rate of wear, and the host bytes that can be written until then: of flash, or of the memory written
+/// in place if there is no flash. The most worn block is that of the array that is worn out first.
+fn lifetime(
+    insides: &Insides,
+    years: Option<(f64, bool)>,
+    design: &Design,
+    host_bytes: u64,
+    seconds: f64,
+) -> Lifetime {
+    let (rated_cycles, worn) = match (&insides.flash, &insides.pram) {
+        (Some(flash), _) => (
+            flash.data.cells.config.endurance.cycles,
+            years.map(|(years, by_log)| {
+                let array = flash.log.as_ref().filter(|_| by_log).unwrap_or(&flash.data);
+                (years, years_of_worst(years, array.cells.erase_counts()))
+            }),
+        ),
+        (None, Some(pram)) => (
+            pram.rated_writes,
+            (pram.line_writes_run > 0.0).then(|| {
+                let years = pram.rated_writes as f64 * seconds / pram.line_writes_run / SECONDS_PER_YEAR;
+                let worst = years * pram.line_writes_mean / pram.line_writes_max as f64;
+                (years, Some(worst).filter(|_| pram.line_writes_mean >= CYCLES_TOLD))
+            }),
+        ),
+        (None, None) => (0, None),
+    };
+    let retention_years = match design.media.get(design.ftl.medium()).map(|medium| &medium.part) {
+        Some(Part::Nand(flash) | Part::Nor(flash)) => flash.retention_years,
+        _ => None,
+    };
+    let Some((years, years_worst_block)) = worn else {
+        return Lifetime { rated_cycles, retention_years, ..Lifetime::default() };
+    };
+    let levelling = later_levelling(insides, rated_cycles);
+    let years = levelling.map_or(years, |later| years * lasting(&later, insides));
+    // Programmed although nothing was written: moved by the device itself.
+    let host_bytes = (host_bytes > 0).then(|| years * SECONDS_PER_YEAR * (host_bytes as f64 / seconds));
+    Lifetime {
+        years: Some(years),
+        years_worst_block,
+        host_bytes,
+        drive_writes_per_day: host_bytes.map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
+        rated_cycles,
+        retention_years,
+        caveat: None,
+        levelling,
+    }
+}
+
+/// Of memory that is written in place in less than half of a line at a time, where lines are what wear is counted by.
+fn counted_by_lines(insides: &Insides) -> Option<String> {
+    let pram = insides.pram.as_ref().filter(|_| insides.flash.is_none())?;
+    (pram.line_share > 0.0 && pram.line_share < 0.5).then(|| {
+        let times = (1.0 / pram.line_share).round();
+        format!(
+            "wear is counted by lines, of which a write programmed 1/{times} on average: if its writes spread over a line, the \
+             lifetime is up to {times} times longer"
+        )
+    })
+}
+
+/// When static wear levelling begins, if it has not, and what it changes.
+fn later_levelling(insides: &Insides<'_>, rated_cycles: u32) -> Option<LaterLevelling> {
+    let causes = &insides.causes;
+    let levelling = insides.levelling.filter(|levelling| levelling.cold > 0.0)?;
+    let cells = insides.flash.as_ref()?.data.cells.erase_counts();
+    if causes.wear > 0 || causes.host == 0 {
+        return None;
+    }
+    let mean = cells.iter().map(|&n| n as f64).sum::<f64>() / cells.len() as f64;
+    // Until then only the blocks without cold data are erased.
+    let left = levelling.threshold.saturating_sub(levelling.lead) as f64 * (1.0 - levelling.cold);
+    let from_life_share = (mean + left) / rated_cycles as f64;
+    let write_amplification = by_cause(causes, insides.absorbed_units).total / (1.0 - levelling.share());
+    (from_life_share < 1.0).then_some(LaterLevelling { from_life_share, write_amplification })
+}
+
+/// The lifetime as a share of what it would be if write amplification stayed as it was in the run.
+fn lasting(later: &LaterLevelling, insides: &Insides<'_>) -> f64 {
+    let now = by_cause(&insides.causes, insides.absorbed_units).total;
+    later.from_life_share + (1.0 - later.from_life_share) * now / later.write_amplification
+}
+
+/// Converts the years of the mean block to those of the most worn block.
+fn years_of_worst(years: f64, erases: &[u32]) -> Option<f64> {
+    let mean = erases.iter().map(|&n| n as f64).sum::<f64>() / erases.len() as f64;
+    let most = erases.iter().copied().max().unwrap_or(0) as f64;
+    (mean >= CYCLES_TOLD).then(|| years * mean / most)
+}

@@ -1,0 +1,53 @@
+//! What a run shows, and what those who watch it have a say in.
+
+use crate::device::Observed;
+use crate::meter::Totals;
+use nvlab_units::{Span, Time};
+
+/// What a run shows to those who watch it.
+pub struct Sight<'a> {
+    /// The next request, or transaction, begins at this time of the device.
+    pub at: Time,
+    /// When what is measured began.
+    pub origin: Time,
+    /// Requests since then, by kind.
+    pub totals: &'a Totals,
+    /// The device.
+    pub device: &'a mut dyn Observed,
+    /// The part of the run that is done, if that is known; since the beginning, not since a power cut.
+    pub done: f64,
+    /// By how many requests per second the host's queue grows, in an open loop whose arrivals are seen here; 0: it does not.
+    pub queue_growth: f64,
+}
+
+/// What happens to the device before the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Go,
+    /// Its power fails and comes back.
+    Cut,
+    /// The run ends here.
+    End,
+}
+
+/// What can be done to a run, besides pausing, slowing down and ending it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controls {
+    /// The power can fail ([`Step::Cut`]).
+    pub plug: bool,
+    /// Its requests can have another rate ([`Onlooker::spacing`]).
+    pub rate: bool,
+}
+
+/// Watches a run and has a say in it.
+pub trait Onlooker {
+    /// The device is ready, and this much can be done to the run.
+    fn begins(&mut self, controls: Controls);
+    /// The next request, or transaction, begins; may wait.
+    fn before(&mut self, sight: Sight<'_>) -> Step;
+    /// The power failed after so many requests and is back; recovery took this long.
+    fn cut(&mut self, at: Time, requests: u64, recovery: Span);
+    /// Time between two requests, or transactions, instead of the pace of the workload.
+    fn spacing(&self) -> Option<Span>;
+}
