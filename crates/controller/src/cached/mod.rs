@@ -21,6 +21,11 @@
 //! Simplified: a missing line is whole in the memory before its word is read (pessimistic by less than a microsecond of a
 //! flash read); a store that misses waits for its line, since no part of a line is known to be new by itself.
 //!
+//! On `cxl-ms-ssd`, full, a load that hits takes 185 ns and a store 122. A miss takes 65.8 us more in the mean: 2 us of firmware, 60 of
+//! cells (45, 60 or 75 by the page of the word line), 3.4 for 4 KiB on the channel, 0.2 on the data bus. Uniform words hit as often as
+//! there is room: 16 of 114 GiB are 14.0 %, measured 14.0 %, and a load takes 55.8 us in the mean. A controller behind that cleans with
+//! write amplification A needs A times the energy for the dirty lines.
+//!
 //! # What a power cut leaves
 //!
 //! 1. Stored energy ([`nvlab_medium::ram::Backup`]) keeps memory, controller and flash working for a time. Dirty lines are

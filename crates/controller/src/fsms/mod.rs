@@ -17,6 +17,9 @@
 //! 3. What was learnt is volatile: a mount reads the volume again, each cluster at most once as part of a directory and
 //!    once because a directory names it, whatever the FAT says.
 //!
+//! It learns, and PRAM compares, only where the workload carries bytes (`iozone`, `logger`, `nvlab image`, a served device); otherwise a
+//! given share of the words is assumed to differ.
+//!
 //! The guarantees are those of the device behind; sectors in PRAM are durable when their write is done. Trims cover
 //! whole units of the device behind; sectors at the edges keep their contents.
 //!

@@ -3,6 +3,41 @@
 //! The array is read only to find the last page of each open block: at most three blocks per die, each by bisection,
 //! whatever the size of the array. Live bits are recomputed from the map. A block whose erase was in progress is
 //! erased again. Recovery changes nothing that a second one would need, so it may itself be cut at any operation.
+//!
+//! What each power cut leaves: V2 goes to page P, V1 lies in block B.
+//!
+//! ```text
+//!  host write: program of P queued; beside it, in PRAM,       the block table says "open" before
+//!   | a      P's live bit and the block's write pointer       the first program of a block
+//!  program begins
+//!   | b
+//!  P programmed, its live bit durable
+//!   | c      PRAM: the map entry becomes P
+//!  entry durable: the commit                                  acknowledged
+//!   | d      PRAM: the live bit of V1's page is cleared
+//!  B is chosen: reads and programs of its live pages queued;  nothing waits for them
+//!   | e      PRAM: the copies' live bits and write pointer
+//!  copies programmed                                          noticed at the next request
+//!   | f      PRAM: map entries become the copies, one by one  not where V2 or a trim came meanwhile
+//!  all entries durable
+//!   | g      PRAM: B's live bits are cleared, its entry says "erasing"
+//!  "erasing" durable: erase of B queued
+//!   | h
+//!  B erased                                                   "free" from the next request on, or
+//!   | i                                                       "open" if B was taken before
+//! ```
+//!
+//! | cut | on the media | what the mount makes of it |
+//! |---|---|---|
+//! | a | P erased; live bit and write pointer perhaps ahead | V1; the end of the open block is found by bisection |
+//! | b | P torn | V1; P counts as written and is dead |
+//! | c | P whole; the entry old or new | V1, or V2, not acknowledged yet: both are programmed |
+//! | d | entry new; V1's live bit perhaps set | V2; the bit is cleared |
+//! | e | B whole; copies absent, torn or whole | B as it is; the copies are dead |
+//! | f | some entries name copies, some B; all are programmed | each where its entry says; B is a closed block again |
+//! | g | no entry names B; B whole, "closed" or "erasing" | "closed": to be cleaned; "erasing": erased |
+//! | h | B's pages as before or unreadable; "erasing" or "open" | "erasing": erased again; "open": its pages count as written and are dead |
+//! | i | B erased; "erasing", "free" or "open" | erased once more; used; filled from its first erased page |
 
 use super::metadata::{Entry, Use};
 use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, NOBODY, STREAMS};

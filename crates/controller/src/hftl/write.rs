@@ -1,4 +1,6 @@
 //! Host writes: program a page, then point the map to it. Also the open blocks.
+//!
+//! A trim clears map entries, each atomically, and is acknowledged when they are durable.
 
 use super::metadata::{Entry, Use};
 use super::{COLD, Frontier, HOST, Hftl, MOVED, NO_BLOCK, NO_FRONTIER};

@@ -7,6 +7,10 @@
 //!
 //! Units are looked for only in blocks that were written to in the course of the last few buffers' worth of writes: those
 //! that are not there are most of them, and must be told quickly.
+//!
+//! A newer version is acknowledged later than the one it replaces. If power fails in between, the older one must come back, so with
+//! payload both are kept until no cut can come before the newer one. A process that is killed between the payload and the spare area
+//! of a unit leaves neither version on flash; the buffer outside of it holds one of them until the program.
 
 use super::array::Queued;
 use super::frontier::NO_SLOT;

@@ -13,6 +13,9 @@
 //!
 //! Simplified: a program of relocated data does not wait for its read on another die; it is queued behind the work of
 //! its own die.
+//!
+//! After a power cut during the erase of a superblock each member is by itself whole, half erased or erased; recovery looks at each and
+//! erases the superblock again.
 
 use super::config::Allocation;
 use nvlab_medium::flash::Nand;

@@ -8,6 +8,9 @@
 //! last complete turn and of the one in progress, at most twice the map. (A directory would be programmed once more for
 //! every piece.)
 //!
+//! Rejected: a page of the map for each page of the host's until the map is written. For that long, half of the writes are the map's: `ssd-tlc`,
+//! sequential writes of 128 KiB, 32 at a time, p99.9 18.2 ms instead of 11.1. The map takes 1.39 % of the programs either way.
+//!
 //! Invariants
 //! 1. A piece is programmed only after everything it points to.
 //! 2. The blocks of the previous turn, and the journal of trims before the present one, are erased only after the last piece

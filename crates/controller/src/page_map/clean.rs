@@ -1,5 +1,9 @@
 //! Relocation: the live units of a block are copied elsewhere on its die (from a superblock: to any die), then it is
 //! erased.
+//!
+//! Cleaning is paced by the rounds of `spread`, in steps between the host's pages: a die without room is cleaned in rounds in which it does not
+//! take part. Relocated units are programmed before their block is erased, so the last page of a relocation may be padded; padding is
+//! counted.
 
 use super::array::Queued;
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Unit};

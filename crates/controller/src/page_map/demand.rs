@@ -14,6 +14,11 @@
 //!
 //! What is in memory is lost when the power fails, and is not needed: see [`super::directory`].
 //!
+//! Simplified: trims need no look-up, what the cleaner changed waits in memory beyond the cache until it is rewritten, and reads of the host's
+//! memory do not take up the link. A read that misses books its data's read when it comes, for when its map entry has arrived, and no other
+//! uses the plane until then. At depth 1 that is exact; at depth 64 `dramless-hmb-512gb` reads 181,000 units a second over its whole span,
+//! where a closed network of its planes would read about 267,000.
+//!
 //! Rejected: translation pages among the host's data (no power-cut rule of the log of its own, but they die sooner than data,
 //! and the order of programs on two dies would matter); one open block for the log (all map traffic on one die).
 

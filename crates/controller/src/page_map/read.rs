@@ -1,4 +1,6 @@
 //! Host reads: as many units at a time as one read of the cells fetches, or a unit still staged in the controller.
+//!
+//! A unit whose program is queued but not done is sensed from the cells, not returned from the buffer: pessimistic.
 
 use super::{NOTHING, PageMap};
 use crate::ControllerError;

@@ -7,6 +7,9 @@
 //! one part at a time, and a part is on one of them at a time: it is not forwarded before it is whole. With
 //! [`ScmConfig::bursts`] there is no device that moves data by itself: the processor does, a few bursts at a time.
 //!
+//! Pessimistic: a part is not forwarded before it is whole (up to a microsecond for 4 KiB), and the link waits for the whole request (large ones
+//! take a quarter more than parts that leave by themselves). Nothing depends on what was written before, so preconditioning writes nothing.
+//!
 //! Invariants
 //! 1. A unit is where its address says, in every state of the device; a power cut changes no address.
 //! 2. A cut leaves every aligned [`InPlace::atomic_bytes`] of a unit old or new. A unit may be longer: then a unit that

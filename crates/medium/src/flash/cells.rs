@@ -4,6 +4,9 @@
 //! Invariants
 //! 1. A block's erase count never decreases, except that a power cut undoes an erase that had not begun.
 //! 2. A bad block stays bad.
+//!
+//! Program and erase failures grow with the square of the cycles over the rated cycles, raw bit errors exponentially between a fresh and a
+//! worn rate. No loss of charge over time and no read disturb.
 
 use super::channel::Channel;
 use super::config::{FlashConfig, SlcMode};

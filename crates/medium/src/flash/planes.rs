@@ -7,6 +7,8 @@
 //!
 //! Layout of a page of the array: plane by plane, then page by page of the word line, so that consecutive units lie in
 //! the same page of all planes, which one command can sense. With one plane the pages of a word line alternate.
+//!
+//! Simplified: the data of a program on its way occupies no register, and the decoder keeps pace with the channel.
 
 use super::channel::Channel;
 use super::config::{FlashTiming, PlaneReads, Registers};

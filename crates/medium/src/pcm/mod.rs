@@ -12,6 +12,8 @@
 //!
 //! Store layout: the bytes, in the order of the cells or in that of the caller ([`Placed`]), then from the next multiple of 8 on
 //! the write count of each line (u32, little-endian), so that a later process can reopen the memory ([`Pcm::reopen`]).
+//!
+//! Simplified: a line wears as a whole whenever a write programmed a word of it. Pessimistic for writes of less.
 
 mod config;
 mod select;

@@ -1,4 +1,11 @@
 //! The end of a transaction.
+//!
+//! Little is stored between the fence of a commit and what the next transaction loads. Stores behind a fence wait for it, and once the
+//! processor holds no more of them (64 on Zen 4) it does not get to those loads: memory and fence are waited for one after the other.
+//! TPC-B took 430 ns with 68 stores in between and 345 ns with 63. So what need not follow the fence comes before it, and what is for one
+//! function only is lent without a count ([`super::own`]). A load that agrees with a waiting store in the lower twelve bits of the address
+//! waits as well: the blocks of each small page are taken from another place, not all from the beginning, where the locks of large
+//! blocks are.
 
 use super::RawTx;
 use super::shadow::private_words;

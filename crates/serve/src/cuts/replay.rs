@@ -51,7 +51,7 @@ impl Replayer<'_> {
         Ok(Promise::new(device.unit_bytes(), device.trims_last(), self.atoms()))
     }
 
-    /// What a design writes atomically, if less than a unit: DESIGN.md, eNVy 1, PRAM beside NAND 3, memory used in place 2, 3.
+    /// What a design writes atomically, if less than a unit: words of eNVy, 8 B of FSMS in place, atoms of a memory or sectors.
     fn atoms(&self) -> Option<Atoms> {
         let bytes = match (&self.design.ftl, &self.design.route) {
             (Ftl::Envy(envy), _) => envy.config.word_bytes,
