@@ -1,6 +1,6 @@
 //! Results for people and for other programs: text, comparison tables, assertions, and one HTML file.
 //!
-//! 1. A report only reads [`RunResult`]: nothing is simulated here, and equal results give equal bytes.
+//! 1. A report only reads [`nvlab_run::result::RunResult`]: nothing is simulated here, and equal results give equal bytes.
 //! 2. No number mixes simulated time with the time of this computer.
 //! 3. Nothing is conveyed by colour alone.
 //!
