@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON document.
 pub const SCHEMA: &str = "nvlab.run/2";
 /// Raised only when the same design, workload and seed may produce other numbers than before.
-pub(crate) const RESULTS_VERSION: u32 = 10;
+pub(crate) const RESULTS_VERSION: u32 = 11;
 /// The version of nvlab and a digest of the sources that results depend on (`build.rs`).
 const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NVLAB_SOURCES"));
 /// Seconds of a year of 365.25 days.
@@ -416,7 +416,7 @@ pub struct MediumResult {
     /// medium.
     #[serde(default)]
     pub programmed_bytes: u64,
-    /// Blocks the wear is spread over.
+    /// Blocks the wear is spread over; of a log those of its records.
     pub blocks: u32,
     /// Rated cycles of a block.
     pub rated_cycles: u32,
@@ -450,7 +450,7 @@ pub struct FlashResult {
     pub busy_erase: f64,
     /// Share of channel time spent transferring.
     pub busy_channel: f64,
-    /// Erase counts of all blocks since new: least, mean, most, standard deviation.
+    /// Erase counts of all blocks (of a log those of its records) since new: least, mean, most, standard deviation.
     pub cycles_min: u32,
     /// See `cycles_min`.
     pub cycles_mean: f64,
@@ -460,7 +460,7 @@ pub struct FlashResult {
     pub cycles_deviation: f64,
     /// Blocks by erase count: (count, blocks).
     pub cycles_histogram: Vec<(u32, u32)>,
-    /// Erase count of each block, die by die, if there are at most 65,536 blocks.
+    /// Erase count of each of these blocks, die by die, if there are at most 65,536.
     pub cycles: Vec<u32>,
 }
 

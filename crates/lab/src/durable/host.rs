@@ -137,7 +137,8 @@ fn open(design: &Design, host: &Recoverable, seed: u64, clock: &Clock, data: &Da
             Ok((Rvm::open(on_store(disk.clone())?, data, options)?, Device::Disk(disk)))
         }
         LogDevice::BatteryRam { delays } => {
-            let ram = RamStore::new(design.ram_config(&host.medium, seed), delays, clock.clone());
+            let config = design.ram_config(&host.medium, seed);
+            let ram = RamStore::new(config, bytes, delays, clock.clone());
             Ok((Rvm::open(on_store(ram)?, data, options)?, Device::Ram))
         }
         LogDevice::Hybrid { program, spares, large_from } => {

@@ -142,7 +142,13 @@ impl Page {
         let design = &run.design;
         let size = number::bytes(design.capacity_bytes as f64);
         let raw = number::bytes(design.raw_bytes as f64);
-        self.text += &format!("{} · {size} of {raw} raw", self.bold(&design.name));
+        // Recoverable memory is in the host, its log elsewhere.
+        let sizes = match (&run.durable, design.raw_bytes) {
+            (None, _) => format!("{size} of {raw} raw"),
+            (Some(_), 0) => format!("{size} of memory"),
+            (Some(_), _) => format!("{size} of memory, a log on {raw} raw"),
+        };
+        self.text += &format!("{} · {sizes}", self.bold(&design.name));
         if !design.about.is_empty() {
             self.text += &format!(" · {}", self.dim(&design.about));
         }
@@ -287,7 +293,10 @@ impl Page {
             self.flash(run, flash);
         }
         // Only a device that counts its wear has one.
-        if run.durable.is_none() || run.flash.is_some() {
+        if let Some(hidden) = run.media.first().filter(|_| run.flash.is_none()) {
+            self.line("Wear", &lifetime::levelled_evenly(hidden));
+        }
+        if run.durable.is_none() || run.lifetime.rated_cycles > 0 {
             self.line("Lifetime", &lifetime(run));
             for doubt in run.doubts("lifetime.bytes") {
                 self.checked("", (doubt, true));
@@ -309,9 +318,10 @@ impl Page {
             (flash.cycles_min, flash.cycles_max, number::three(flash.cycles_deviation));
         let rated = number::count(run.lifetime.rated_cycles as u64);
         let rated = keep(&format!("rated {rated}"));
+        let of = if run.durable.is_some() { "blocks of records: " } else { "" };
         self.line(
             "Wear",
-            &format!("cycles mean {mean}, min {least}, max {most}, deviation {deviation}; {rated}"),
+            &format!("{of}cycles mean {mean}, min {least}, max {most}, deviation {deviation}; {rated}"),
         );
     }
 

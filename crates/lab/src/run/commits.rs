@@ -5,17 +5,16 @@
 //! transaction's latency counts from its arrival.
 
 use super::arrivals::still_arriving;
-use super::device::{ArrayInsides, Busy, Causes, Counters, FlashInsides, Insides};
+use super::device::{ArrayInsides, Busy, Causes, Counters, FlashInsides, HiddenFlash, Insides};
 use super::drive::{DriveError, Progress, within_time};
 use super::meter::Meter;
 use super::{OnProgress, RunError, RunPlan, checked, failed, share_done, summary};
-use crate::design::{Design, LogDevice, Recoverable};
+use crate::design::{Design, Recoverable};
 use crate::durable::clock::Activity;
 use crate::durable::flash::{Array, NorFlash};
 use crate::durable::host::{Device, Host};
 use crate::result::{DurableResult, DurableTime, Precondition, RunResult};
-use nvlab_rvm::Statistics;
-use nvlab_units::{Span, Time};
+use nvlab_units::{Geometry, Span, Time};
 use nvlab_workload::{AnyDurableWorkload, Changes, DurableWorkload, Op, Pacing, Request};
 use std::fmt::Display;
 
@@ -51,7 +50,7 @@ pub(super) fn run(
     let (totals, series) = meter.finish(counters(&host), progress.now);
     let durable = durable(recoverable, &host, &before, progress.requests, span);
     let array = host.device.flash().map(NorFlash::array);
-    let insides = insides(array.as_deref(), host.rvm().statistics());
+    let insides = insides(recoverable, &host, array.as_deref(), &before);
     let prepared = Precondition::none(&plan.state.to_string());
     let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
     (result.series, result.precision) = (series, precision);
@@ -143,10 +142,17 @@ fn counters(host: &Host) -> Counters {
     Counters { host_units: stats.programs, causes, erases: stats.erases, busy: Busy::of(&stats) }
 }
 
-fn insides(array: Option<&Array>, statistics: Statistics) -> Insides<'_> {
+fn insides<'a>(
+    recoverable: &Recoverable,
+    host: &Host,
+    array: Option<&'a Array>,
+    before: &Before,
+) -> Insides<'a> {
     let programs = array.map_or(0, |array| array.stats().programs);
     Insides {
-        host_bytes: Some(statistics.logged_bytes),
+        host_bytes: Some(host.rvm().statistics().logged_bytes),
+        wearing: array.map(|array| recoverable.wearing(array.geometry())),
+        hidden: hidden(&host.device, before.steps),
         flash: array.map(|array| FlashInsides {
             data: ArrayInsides { cells: array.cells(), stats: array.stats(), geometry: *array.geometry() },
             log: None,
@@ -155,10 +161,25 @@ fn insides(array: Option<&Array>, statistics: Statistics) -> Insides<'_> {
     }
 }
 
+/// The flash of a flash disk, since it had taken so many steps.
+fn hidden(device: &Device, before: [u64; 2]) -> Option<HiddenFlash> {
+    let Device::FlashDisk(disk) = device else { return None };
+    let ([reads, programs], flash) = (disk.steps(), &disk.config().flash);
+    Some(HiddenFlash {
+        reads: reads - before[0],
+        programs: programs - before[1],
+        times: [flash.timing.read[0], flash.timing.program, flash.timing.erase],
+        geometry: flash.geometry,
+        rated_cycles: flash.endurance.cycles,
+    })
+}
+
 /// What had been done before the run began.
 struct Before {
     spent: [Span; ACTIVITIES.len()],
     written: u64,
+    /// Of a flash disk, [`crate::durable::flash_disk::FlashDisk::steps`].
+    steps: [u64; 2],
 }
 
 const ACTIVITIES: [Activity; 6] = [
@@ -172,7 +193,12 @@ const ACTIVITIES: [Activity; 6] = [
 
 impl Before {
     fn of(host: &Host) -> Before {
-        Before { spent: ACTIVITIES.map(|activity| host.clock.spent(activity)), written: written(host) }
+        let steps = match &host.device {
+            Device::FlashDisk(disk) => disk.steps(),
+            _ => [0; 2],
+        };
+        let spent = ACTIVITIES.map(|activity| host.clock.spent(activity));
+        Before { spent, written: written(host), steps }
     }
 }
 
@@ -204,11 +230,11 @@ fn durable(
         (host.clock.spent(ACTIVITIES[index]).saturating_sub(before.spent[index])).seconds() / seconds
     };
     let per_transaction = |bytes: u64| bytes as f64 / transactions.max(1) as f64;
-    let usable_bytes = match (host.device.flash(), recoverable.device) {
-        (Some(flash), LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. }) => {
-            recoverable.usable_bytes(flash.array().geometry(), spares)
-        }
-        _ => recoverable.log_bytes,
+    let wearing = |geometry: &Geometry| recoverable.wearing(geometry).len() as u64 * geometry.block_bytes();
+    let usable_bytes = match &host.device {
+        Device::Flash(flash) | Device::Hybrid(flash, _) => wearing(flash.array().geometry()),
+        Device::FlashDisk(disk) => wearing(&disk.config().flash.geometry),
+        Device::Disk(_) | Device::Ram => recoverable.log_bytes,
     };
     DurableResult {
         log: recoverable.device.name().into(),

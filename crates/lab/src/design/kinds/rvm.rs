@@ -15,9 +15,10 @@ use crate::toml_reader::datum::Shape;
 use nvlab_medium::flash::{NorConfig, PlaneReads};
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::{Options, Truncation};
-use nvlab_units::quantity::display_bytes;
+use nvlab_units::quantity::{display_bytes, exact_bytes};
 use nvlab_units::{Geometry, Rate, Span};
 use nvlab_workload::Serves;
+use std::ops::Range;
 
 const KIND: &str = "rvm";
 /// Erase blocks that the format of a log on flash takes besides spares: two mini-logs of three.
@@ -54,8 +55,8 @@ pub const KEYS: &[Key] = &[
     .about("What the log is on; `ftl.medium` names it. (System 001 slides 24 to 26.)"),
     key("ftl.log.size", &[KIND], Shape::Size { min: 1 << 14, max: 1 << 40 }, Nothing("all that the medium has"), "\"16 MiB\"")
         .about(
-            "Bytes of records the log takes, without its status. Of a hybrid log those on the disk; the flash takes what \
-             the array has.",
+            "Bytes of records the log takes, without its status: whole erase blocks of flash, whole sectors of a disk or a \
+             flash disk. Of a hybrid log those on the disk; the flash takes what the array has.",
         ),
     key(
         "ftl.log.headers",
@@ -211,9 +212,17 @@ impl Recoverable {
         NorConfig { flash }
     }
 
-    /// Bytes of an array that wear for the log: all but the blocks of the status and the spare ones.
-    pub(crate) fn usable_bytes(&self, array: &Geometry, spares: u32) -> u64 {
-        (array.blocks() as u64 - MINI_LOG_BLOCKS - spares as u64) * array.block_bytes()
+    /// The blocks of an array that wear for the log: all but those of the status, and the spare ones, which come last. Spares are
+    /// there for blocks that fail early; where all are worn evenly, they add nothing.
+    pub(crate) fn wearing(&self, array: &Geometry) -> Range<usize> {
+        let first = MINI_LOG_BLOCKS as usize;
+        match self.device {
+            LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. } => {
+                first..array.blocks() as usize - spares as usize
+            }
+            LogDevice::FlashDisk { .. } => 0..array.blocks() as usize,
+            LogDevice::BatteryRam { .. } | LogDevice::Disk => 0..0,
+        }
     }
 }
 
@@ -262,7 +271,7 @@ pub fn read(
         On::Hybrid => {
             let large_from = context.size("ftl.log.large_from", KIND).unwrap_or(4096) as u32;
             let (large_on, disk) = memories::disk(context, media, "ftl.log.large_on", KIND)?;
-            let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
+            let bytes = fitting(context, common.log_bytes, disk.size_bytes, disk.sector_bytes)?;
             let (medium, device, array, _) = on_flash(context, media, wiring, None, false)?;
             let LogDevice::Flash { program, spares } = device else {
                 unreachable!("a log on flash, not {device:?}")
@@ -273,12 +282,12 @@ pub fn read(
         On::BatteryRam => {
             let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
             let delays = context.flag("ftl.log.delays", KIND).unwrap_or(true);
-            let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes)?;
+            let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes, 1)?;
             (medium, LogDevice::BatteryRam { delays }, array::none(), bytes)
         }
         On::Disk => {
             let (medium, disk) = memories::disk(context, media, "ftl.medium", KIND)?;
-            let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
+            let bytes = fitting(context, common.log_bytes, disk.size_bytes, disk.sector_bytes)?;
             (medium, LogDevice::Disk, array::none(), bytes)
         }
     };
@@ -351,21 +360,33 @@ fn check_of(context: &mut Context, on: &str) -> Option<()> {
     None
 }
 
-/// Bytes of the log, at most those of the medium but for its status.
-fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64) -> Option<u64> {
+/// Bytes of the log, whole sectors, at most those of the medium but for its status.
+fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64, sector_bytes: u32) -> Option<u64> {
     let most = medium_bytes.saturating_sub(nvlab_rvm::log::status::BYTES);
+    let most = most - most % sector_bytes as u64;
     match wanted {
         Some(bytes) if bytes > most => {
-            let problem = format!(
-                "`ftl.log.size` is {}, but the medium takes a log of {}",
-                display_bytes(bytes),
-                display_bytes(most)
-            );
-            context.wrong("ftl.log.size", problem, format!("at most {}", display_bytes(most)));
+            // Exact: the status is less than a display shows of the size of a medium.
+            let [bytes, most] = [bytes, most].map(exact_bytes);
+            let problem = format!("`ftl.log.size` is {bytes}, but the medium takes a log of {most}");
+            context.wrong("ftl.log.size", problem, format!("at most {most}, beside the status"));
             None
         }
-        wanted => Some(wanted.unwrap_or(most)),
+        Some(bytes) => whole(context, bytes, sector_bytes as u64, "a sector of the disk").map(|()| bytes),
+        None => Some(most),
     }
+}
+
+/// Refuses a log that does not end with a sector or an erase block: it would take more than it says.
+fn whole(context: &mut Context, bytes: u64, unit: u64, of: &str) -> Option<()> {
+    if bytes.is_multiple_of(unit) {
+        return Some(());
+    }
+    let problem =
+        format!("`ftl.log.size`: {} is no multiple of {of}, {}", exact_bytes(bytes), exact_bytes(unit));
+    let more = exact_bytes(bytes.next_multiple_of(unit));
+    context.wrong("ftl.log.size", problem, format!("\"{more}\", the next larger one"));
+    None
 }
 
 fn on_flash(
@@ -385,7 +406,12 @@ fn on_flash(
     let block = width * flash.pages_per_block as u64;
     let has =
         flash.blocks_per_plane as u64 * flash.planes as u64 * wiring.channels? as u64 * wiring.ways? as u64;
-    // A flash disk hides its blocks; its log begins with a status as on a disk.
+    if let Some(bytes) = log_bytes {
+        // A flash disk hides its blocks.
+        let (unit, of) = if is_disk { (sector, "a sector") } else { (block, "an erase block of the array") };
+        whole(context, bytes, unit, of)?;
+    }
+    // The log of a flash disk begins with a status as on a disk.
     let reserved = if is_disk { 1 } else { MINI_LOG_BLOCKS + SLACK_BLOCKS + spares as u64 };
     let blocks = log_bytes.map_or(has, |bytes| bytes.div_ceil(block) + reserved);
     if blocks > has || blocks <= reserved {
