@@ -604,6 +604,9 @@ pub struct DurableResult {
     pub record_bytes: f64,
     /// See `range_bytes`.
     pub written_bytes: f64,
+    /// Of those of its record, bytes that were written before the commit.
+    #[serde(default)]
+    pub ahead_bytes: f64,
     /// Bytes of all records over those the log takes.
     pub fills: f64,
     /// Times the log was truncated, and bytes that this wrote to the data.
@@ -621,6 +624,9 @@ pub struct DurableTime {
     pub compute: f64,
     /// Compressing records.
     pub compress: f64,
+    /// Decompressing what is applied.
+    #[serde(default)]
+    pub decompress: f64,
     /// Writing records and status to the log.
     pub write: f64,
     /// Erasing blocks of the log.

@@ -191,8 +191,9 @@ fn a_large_store_is_not_searched_and_damage_is_found() {
     }
 }
 
-/// Of six ranges all but the last are written ahead, in whole sectors; of three as well, and the last too where another change follows. The first transaction of an epoch, of which
-/// there are four, has nothing written ahead: the name of the segment comes first.
+/// Of six ranges all but the last are written ahead, in whole sectors; of three as well, and the last too where another change
+/// follows. The first transaction of an epoch, of which there are four, has nothing written ahead: the name of the segment comes
+/// first.
 #[test]
 fn so_much_is_written_ahead() {
     let (disk, mut model) = (fresh(), Model::default());

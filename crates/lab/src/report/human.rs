@@ -140,15 +140,7 @@ impl Page {
 
     fn head(&mut self, run: &RunResult) {
         let design = &run.design;
-        let size = number::bytes(design.capacity_bytes as f64);
-        let raw = number::bytes(design.raw_bytes as f64);
-        // Recoverable memory is in the host, its log elsewhere.
-        let sizes = match (&run.durable, design.raw_bytes) {
-            (None, _) => format!("{size} of {raw} raw"),
-            (Some(_), 0) => format!("{size} of memory"),
-            (Some(_), _) => format!("{size} of memory, a log on {raw} raw"),
-        };
-        self.text += &format!("{} · {sizes}", self.bold(&design.name));
+        self.text += &format!("{} · {}", self.bold(&design.name), durable::sizes(run));
         if !design.about.is_empty() {
             self.text += &format!(" · {}", self.dim(&design.about));
         }

@@ -1,12 +1,13 @@
-//! Transactions on recoverable memory: they arrive, one program runs them one after the other, and each ends when it is
-//! durable. At the end of the run the log is truncated, so that a run pays for all it logged (system 001 slide 28).
+//! Transactions on recoverable memory: they arrive, one program runs them one after the other, or several at the same
+//! time, and each ends when it is durable. Those that are ready when the log is commit together (system 001 slide 10:
+//! batched commits). At the end of the run the log is truncated, so that a run pays for all it logged (slide 28).
 //!
 //! A commit is counted as a write: the bytes are those of its record, the latency that of the commit alone. A
 //! transaction's latency counts from its arrival.
 
 use super::arrivals::still_arriving;
 use super::device::{ArrayInsides, Busy, Causes, Counters, FlashInsides, HiddenFlash, Insides};
-use super::drive::{DriveError, Progress, within_time};
+use super::drive::{DriveError, Limit, Progress, within_time};
 use super::meter::Meter;
 use super::{OnProgress, RunError, RunPlan, checked, failed, share_done, summary};
 use crate::design::{Design, Recoverable};
@@ -16,6 +17,7 @@ use crate::durable::host::{Device, Host};
 use crate::result::{DurableResult, DurableTime, Precondition, RunResult};
 use nvlab_units::{Geometry, Span, Time};
 use nvlab_workload::{AnyDurableWorkload, Changes, DurableWorkload, Op, Pacing, Request};
+use std::collections::VecDeque;
 use std::fmt::Display;
 
 /// Transactions between two updates of the windows of the run.
@@ -72,6 +74,95 @@ fn verify(workload: &dyn DurableWorkload, host: &Host) -> Result<(), String> {
     }
 }
 
+/// A transaction whose program computes, or waits for the log.
+#[derive(Default)]
+struct Waiting {
+    changes: Changes,
+    /// When it arrives in the workload, and when it was wanted.
+    arrival: Time,
+    wanted: Time,
+    /// When its program began to compute, and when it wants to commit.
+    from: Time,
+    ready: Time,
+}
+
+/// The programs of a run, each on a processor of its own. They commit in the order in which they began.
+struct Programs {
+    /// Since when those have nothing to do that have not.
+    free: VecDeque<Time>,
+    waiting: VecDeque<Waiting>,
+    /// To be used again.
+    spare: Vec<Waiting>,
+    is_over: bool,
+}
+
+impl Programs {
+    fn new(workload: &AnyDurableWorkload, origin: Time) -> Programs {
+        let count = match workload.pacing() {
+            Pacing::Closed { depth } => depth,
+            Pacing::Open | Pacing::Program => 1,
+        };
+        Programs {
+            free: std::iter::repeat_n(origin, count as usize).collect(),
+            waiting: VecDeque::new(),
+            spare: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Every program that has nothing to do begins a transaction, unless the run is over.
+    fn begin(
+        &mut self,
+        workload: &mut AnyDurableWorkload,
+        limit: &Limit,
+        origin: Time,
+        progress: &mut Progress,
+        meter: &mut Meter,
+    ) {
+        let open = workload.pacing() == Pacing::Open;
+        let deadline = origin.ps().saturating_add(limit.time.ps());
+        while !self.is_over
+            && let Some(free) = self.free.pop_front()
+        {
+            let mut next = self.spare.pop().unwrap_or_default();
+            let Some(arrival) = workload.next(&mut next.changes) else {
+                (progress.ended, self.is_over) = (true, true);
+                break;
+            };
+            let wanted = if open { origin + Span::from_ps(arrival.ps()) } else { free };
+            let from = wanted.max(free);
+            let begun = progress.requests + self.waiting.len() as u64;
+            let is_late = from.ps() >= deadline;
+            if begun >= limit.requests
+                || is_late
+                || progress.written_bytes >= limit.bytes.min(limit.written_bytes)
+            {
+                if open && is_late {
+                    let waiting = still_arriving(arrival, limit.time, || workload.next(&mut next.changes));
+                    meter.arrivals.leave(waiting, limit.time);
+                }
+                self.is_over = true;
+                break;
+            }
+            let ready = from + next.changes.compute;
+            self.waiting.push_back(Waiting { arrival, wanted, from, ready, ..next });
+        }
+    }
+
+    /// How many commit together: those that are ready when the log is.
+    fn batch(&self, now: Time) -> usize {
+        let Some(first) = self.waiting.front() else { return 0 };
+        let at = first.ready.max(now);
+        self.waiting.iter().take_while(|waiting| waiting.ready <= at).count()
+    }
+
+    /// The first of them is done.
+    fn done(&mut self, now: Time) -> Waiting {
+        self.free.push_back(now);
+        self.waiting.pop_front().expect("one of a batch")
+    }
+}
+
 /// The inner loop, and the truncation at the end.
 fn drive(
     host: &mut Host,
@@ -80,57 +171,52 @@ fn drive(
     meter: &mut Meter,
     on_progress: OnProgress<'_>,
 ) -> Result<Progress, RunError> {
-    let (open, limit, origin) = (workload.pacing() == Pacing::Open, &plan.limit, host.clock.now());
-    let mut changes = Changes::default();
+    let (open, origin) = (workload.pacing() == Pacing::Open, host.clock.now());
+    let mut programs = Programs::new(workload, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
-    let deadline = origin.ps().saturating_add(limit.time.ps());
-    loop {
-        let Some(arrival) = workload.next(&mut changes) else {
-            progress.ended = true;
-            break;
-        };
-        let wanted = if open { origin + Span::from_ps(arrival.ps()) } else { progress.now };
-        let over = progress.requests >= limit.requests
-            || wanted.max(progress.now).ps() >= deadline
-            || progress.written_bytes >= limit.bytes.min(limit.written_bytes);
-        if over {
-            if open && wanted.max(progress.now).ps() >= deadline {
-                let waiting = still_arriving(arrival, limit.time, || workload.next(&mut changes));
-                meter.arrivals.leave(waiting, limit.time);
-            }
+    'run: loop {
+        programs.begin(workload, &plan.limit, origin, &mut progress, meter);
+        let batch = programs.batch(progress.now);
+        if batch == 0 {
             break;
         }
-        host.clock.spend(Activity::Compute, wanted.since(progress.now));
-        let logged = host.rvm().statistics().logged_bytes;
-        let took = host.run(&changes).map_err(|error| {
-            broken(plan, format_args!("transaction {} failed: {error}", progress.requests))
-        })?;
+        let mut bytes = Vec::with_capacity(batch);
+        for (index, one) in programs.waiting.range(..batch).enumerate() {
+            let logged = host.rvm().statistics().logged_bytes;
+            host.commit(&one.changes, one.from, index + 1 == batch).map_err(|error| {
+                let number = progress.requests + index as u64;
+                broken(plan, format_args!("transaction {number} failed: {error}"))
+            })?;
+            bytes.push((host.rvm().statistics().logged_bytes - logged) as u32);
+        }
         progress.now = host.clock.now();
-        let bytes = (host.rvm().statistics().logged_bytes - logged) as u32;
-        let commit = Request { op: Op::Write, bytes, ..Request::default() };
-        meter.served(&commit, progress.now.before(took), progress.now);
-        meter.transaction(progress.now.since(wanted));
-        if open {
-            meter.arrivals.note(arrival.since(Time::ZERO), progress.now.since(wanted));
-        }
-        progress.requests += 1;
-        progress.bytes += bytes as u64;
-        progress.written_bytes += bytes as u64;
-        if progress.requests.is_multiple_of(BATCH) {
-            meter.batch(|| counters(host), BATCH, progress.now);
-            if meter.is_reached() {
-                break;
+        for bytes in bytes {
+            let one = programs.done(progress.now);
+            let commit = Request { op: Op::Write, bytes, ..Request::default() };
+            meter.served(&commit, one.ready, progress.now);
+            let took = progress.now.since(one.wanted);
+            meter.transaction(took);
+            if open {
+                meter.arrivals.note(one.arrival.since(Time::ZERO), took);
             }
-        }
-        if progress.requests.is_multiple_of(ASK_EVERY)
-            && !on_progress("running", share_done(plan, &progress, origin))
-        {
-            return Err(failed(plan, DriveError::Stopped(progress.requests)));
+            programs.spare.push(one);
+            progress.requests += 1;
+            progress.bytes += bytes as u64;
+            progress.written_bytes += bytes as u64;
+            if progress.requests.is_multiple_of(BATCH) {
+                meter.batch(|| counters(host), BATCH, progress.now);
+                if meter.is_reached() {
+                    break 'run;
+                }
+            }
+            if progress.requests.is_multiple_of(ASK_EVERY)
+                && !on_progress("running", share_done(plan, &progress, origin))
+            {
+                return Err(failed(plan, DriveError::Stopped(progress.requests)));
+            }
         }
     }
-    host.rvm()
-        .truncate()
-        .map_err(|error| broken(plan, format_args!("the last truncation failed: {error}")))?;
+    host.truncate().map_err(|error| broken(plan, format_args!("the last truncation failed: {error}")))?;
     progress.now = host.clock.now();
     Ok(progress)
 }
@@ -182,9 +268,10 @@ struct Before {
     steps: [u64; 2],
 }
 
-const ACTIVITIES: [Activity; 6] = [
+const ACTIVITIES: [Activity; 7] = [
     Activity::Compute,
     Activity::Compress,
+    Activity::Decompress,
     Activity::Write,
     Activity::Erase,
     Activity::Read,
@@ -243,16 +330,18 @@ fn durable(
         range_bytes: per_transaction(statistics.range_bytes),
         record_bytes: per_transaction(statistics.logged_bytes),
         written_bytes: per_transaction(written(host) - before.written),
+        ahead_bytes: per_transaction(statistics.ahead_bytes),
         fills: statistics.logged_bytes as f64 / recoverable.log_bytes as f64,
         truncations: statistics.truncations,
         applied_bytes: statistics.applied_bytes,
         time: DurableTime {
             compute: share(0),
             compress: share(1),
-            write: share(2),
-            erase: share(3),
-            read: share(4),
-            apply: share(5),
+            decompress: share(2),
+            write: share(3),
+            erase: share(4),
+            read: share(5),
+            apply: share(6),
         },
     }
 }

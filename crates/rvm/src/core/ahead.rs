@@ -1,5 +1,5 @@
-//! Write-ahead: the ranges of a transaction that its program most likely leaves as they are go to the log before its commit, if the log can do that
-//! ([`crate::Log::write_ahead`]).
+//! Write-ahead: the ranges of a transaction that its program most likely leaves as they are go to the log before its commit, if the
+//! log can do that ([`crate::Log::write_ahead`]).
 //!
 //! Its record will begin at the tail, if no other comes first, and will begin with these ranges, if later ones lie behind them; otherwise
 //! the commit writes what differs, and this was waste. The record's header, with its checksum, is not written ahead: without it there

@@ -3,15 +3,15 @@
 //! There is no controller: the library `nvlab_rvm` writes its log itself. The device is one of the access models of system
 //! 001 (slides 24 to 26): flash as a character device, a flash disk, battery-backed memory, a disk; or two of them.
 
+mod keys;
+
 use super::super::bricks::array::{self, Wiring};
 use super::super::bricks::memories::{self, Media};
 use super::super::context::Context;
-use super::super::key::Preset::{Is, Nothing, Required};
-use super::super::key::{Key, key};
 use super::super::part::Flash;
 use super::super::{Array, Design, HostPath, PathKind, Payload};
 use super::Kind;
-use crate::toml_reader::datum::Shape;
+pub use keys::KEYS;
 use nvlab_medium::flash::{NorConfig, PlaneReads};
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::{Options, Truncation};
@@ -28,73 +28,6 @@ const SLACK_BLOCKS: u64 = 1;
 /// Bytes of a page of recoverable memory.
 const PAGE_BYTES: u32 = 4096;
 
-/// The keys.
-pub const KEYS: &[Key] = &[
-    key("ftl.memory", &[KIND], Shape::Size { min: 1 << 16, max: 1 << 32 }, Is("32 MiB"), "\"64 MiB\"")
-        .about("Bytes of recoverable memory: the segment that is mapped. It is in the host and costs no time."),
-    key(
-        "ftl.log.on",
-        &[KIND],
-        Shape::OneOf(&[
-            ("flash", "NOR flash as a character device: any byte is appended, blocks are erased by truncation"),
-            (
-                "flash-disk",
-                "flash that emulates a disk: whole sectors; each byte costs its program and its share of an erase, \
-                 the rest of the emulation nothing",
-            ),
-            ("battery-ram", "memory with a battery"),
-            ("disk", "a rotating disk"),
-            (
-                "hybrid",
-                "flash as a character device for small records and the commit of large ones, whose data go to a disk",
-            ),
-        ]),
-        Required,
-        "\"flash\"",
-    )
-    .about("What the log is on; `ftl.medium` names it. (System 001 slides 24 to 26.)"),
-    key("ftl.log.size", &[KIND], Shape::Size { min: 1 << 14, max: 1 << 40 }, Nothing("all that the medium has"), "\"16 MiB\"")
-        .about(
-            "Bytes of records the log takes, without its status: whole erase blocks of flash, whole sectors of a disk or a \
-             flash disk. Of a hybrid log those on the disk; the flash takes what the array has.",
-        ),
-    key(
-        "ftl.log.headers",
-        &[KIND],
-        Shape::OneOf(&[
-            ("compact", "8 B a transaction, 8 B a range"),
-            ("original", "76 B a transaction, 56 B a range, as RVM had them (system 001 slide 40)"),
-        ]),
-        Is("compact"),
-        "\"original\"",
-    )
-    .about("Sizes of the headers of records."),
-    key("ftl.log.diff", &[KIND], Shape::Flag, Is("false"), "true")
-        .about("Log only the bytes of a range that changed."),
-    key("ftl.log.compress", &[KIND], Shape::Flag, Is("false"), "true")
-        .about("Compress records with LZ4 where that makes them shorter."),
-    key("ftl.log.compress_rate", &[KIND], Shape::Rate, Nothing("compressing takes no time"), "\"1 MB/s\"")
-        .about("Rate at which the processor compresses. (System 001 slide 47: 1 MB/s.)"),
-    key("ftl.log.page_buffers", &[KIND], Shape::Flag, Nothing("every byte is programmed by itself"), "true").about(
-        "Program through the page buffers of the chips, if the part has them. The sector of a flash disk must be \
-         smaller than the buffers of a gang. (System 001 slide 37.)",
-    ),
-    key("ftl.log.sector", &[KIND], Shape::Size { min: 512, max: 4096 }, Nothing("512 B, of a flash disk only"), "\"512 B\"")
-        .about("Bytes of a sector of a flash disk: 512, 1024, 2048 or 4096."),
-    key("ftl.log.spares", &[KIND], Shape::Count { min: 0, max: 1 << 16 }, Nothing("none; of flash only"), "2")
-        .about("Erase blocks kept to take the place of worn-out ones."),
-    key("ftl.log.delays", &[KIND], Shape::Flag, Nothing("true, of battery-backed memory only"), "false")
-        .about("Whether battery-backed memory takes its time; system 001 switched the delays of its emulator off."),
-    key("ftl.log.large_on", &[KIND], Shape::Medium, Nothing("large records go where the others do"), "\"disk\"")
-        .about("The disk of a hybrid log. (System 001 slide 49.)"),
-    key("ftl.log.large_from", &[KIND], Shape::Size { min: 64, max: 1 << 24 }, Nothing("4 KiB, of a hybrid log"), "\"4 KiB\"")
-        .about("Bytes from which on a hybrid log writes to the disk."),
-    key("ftl.log.data", &[KIND], Shape::Medium, Nothing("applying the log to the data takes no time"), "\"disk\"").about(
-        "The disk the data is on: truncation writes what the log has changed to it. The figures of system 001 leave that \
-         cost out.",
-    ),
-];
-
 /// Recoverable memory and the device of its log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recoverable {
@@ -108,8 +41,12 @@ pub struct Recoverable {
     pub memory_bytes: u64,
     /// How the library uses the log.
     pub options: Options,
-    /// Rate of compressing; `None`: it takes no time.
+    /// Rates of compressing and of decompressing; `None`: it takes no time.
     pub compress_rate: Option<Rate>,
+    /// See `compress_rate`.
+    pub decompress_rate: Option<Rate>,
+    /// Share of the log from which on it is truncated in the background; `None`: when it is full, in the foreground.
+    pub truncate_at: Option<f64>,
     /// The disk of the data, by name.
     pub data: Option<String>,
     /// The disk of a hybrid log, by name.
@@ -148,6 +85,8 @@ pub enum LogDevice {
         spares: u32,
         /// Bytes from which on a record goes to the disk.
         large_from: u32,
+        /// Whether that begins before its commit.
+        writes_ahead: bool,
     },
 }
 
@@ -184,6 +123,15 @@ impl Kind for Recoverable {
         }
     }
     fn check(&self, design: &Design) -> Result<(), String> {
+        if let LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. } = self.device
+            && self.truncate_at.is_some()
+        {
+            let faults = design.flash_config(0).faults;
+            if spares > 0 || faults.wear_out || faults.erase_failure > 0.0 {
+                let why = "`ftl.log.truncate_at`: erases in the background cannot fail; leave spares and failing erases out";
+                return Err(why.into());
+            }
+        }
         for disk in self.data.iter().chain(&self.large) {
             design.disk_config(disk, 0).check()?;
         }
@@ -232,6 +180,8 @@ struct Common {
     memory_bytes: u64,
     options: Options,
     compress_rate: Option<Rate>,
+    decompress_rate: Option<Rate>,
+    truncate_at: Option<f64>,
     data: Option<String>,
 }
 
@@ -277,7 +227,8 @@ pub fn read(
                 unreachable!("a log on flash, not {device:?}")
             };
             large = Some(large_on);
-            (medium, LogDevice::Hybrid { program, spares, large_from }, array, bytes)
+            let writes_ahead = context.flag("ftl.log.write_ahead", KIND).unwrap_or(true);
+            (medium, LogDevice::Hybrid { program, spares, large_from, writes_ahead }, array, bytes)
         }
         On::BatteryRam => {
             let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
@@ -291,10 +242,21 @@ pub fn read(
             (medium, LogDevice::Disk, array::none(), bytes)
         }
     };
-    let Common { memory_bytes, options, compress_rate, data, .. } = common;
+    let Common { memory_bytes, options, compress_rate, decompress_rate, truncate_at, data, .. } = common;
     Some((
         array,
-        Recoverable { medium, device, log_bytes, memory_bytes, options, compress_rate, data, large },
+        Recoverable {
+            medium,
+            device,
+            log_bytes,
+            memory_bytes,
+            options,
+            compress_rate,
+            decompress_rate,
+            truncate_at,
+            data,
+            large,
+        },
     ))
 }
 
@@ -305,15 +267,16 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
     let headers = context.choice("ftl.log.headers", KIND, &headers);
     let diff = context.flag("ftl.log.diff", KIND);
     let compress = context.flag("ftl.log.compress", KIND);
-    let rate = context.rate("ftl.log.compress_rate", KIND);
+    let rates = ["ftl.log.compress_rate", "ftl.log.decompress_rate"];
+    let [compress_rate, decompress_rate] = rates.map(|path| context.rate(path, KIND));
+    let truncate_at = context.share("ftl.log.truncate_at", KIND);
     let data = match context.has("ftl.log.data") {
         true => Some(memories::disk(context, media, "ftl.log.data", KIND)?.0),
         false => None,
     };
     let (compress, memory_bytes) = (compress?, memory_bytes?);
-    if rate.is_some() && !compress {
-        let help = "compress = true";
-        context.wrong("ftl.log.compress_rate", "`ftl.log.compress_rate`: nothing is compressed", help);
+    if let Some(path) = rates.into_iter().find(|path| context.has(path) && !compress) {
+        context.wrong(path, format!("`{path}`: nothing is compressed"), "compress = true");
         return None;
     }
     if !memory_bytes.is_multiple_of(PAGE_BYTES as u64) {
@@ -328,7 +291,7 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
         truncation: Truncation::WhenFull,
         ..Options::default()
     };
-    Some(Common { log_bytes, memory_bytes, options, compress_rate: rate, data })
+    Some(Common { log_bytes, memory_bytes, options, compress_rate, decompress_rate, truncate_at, data })
 }
 
 /// The device of a log is the host's own: there is no link, only what a commit takes besides.
@@ -343,12 +306,13 @@ fn attached(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
 
 /// Refuses keys that mean nothing for a log on this device.
 fn check_of(context: &mut Context, on: &str) -> Option<()> {
-    const OF: [(&str, &[&str]); 6] = [
+    const OF: [(&str, &[&str]); 7] = [
         ("ftl.log.page_buffers", &["flash", "flash-disk", "hybrid"]),
         ("ftl.log.sector", &["flash-disk"]),
         ("ftl.log.spares", &["flash", "hybrid"]),
         ("ftl.log.large_on", &["hybrid"]),
         ("ftl.log.large_from", &["hybrid"]),
+        ("ftl.log.write_ahead", &["hybrid"]),
         ("ftl.log.delays", &["battery-ram"]),
     ];
     let (path, of) = match OF.into_iter().find(|(path, of)| context.has(path) && !of.contains(&on)) {
