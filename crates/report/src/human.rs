@@ -140,9 +140,7 @@ impl Page {
 
     fn head(&mut self, run: &RunResult) {
         let design = &run.design;
-        let size = number::bytes(design.capacity_bytes as f64);
-        let raw = number::bytes(design.raw_bytes as f64);
-        self.text += &format!("{} · {size} of {raw} raw", self.bold(&design.name));
+        self.text += &format!("{} · {}", self.bold(&design.name), durable::sizes(run));
         if !design.about.is_empty() {
             self.text += &format!(" · {}", self.dim(&design.about));
         }
@@ -287,7 +285,10 @@ impl Page {
             self.flash(run, flash);
         }
         // Only a device that counts its wear has one.
-        if run.durable.is_none() || run.flash.is_some() {
+        if let Some(hidden) = run.media.first().filter(|_| run.flash.is_none()) {
+            self.line("Wear", &lifetime::levelled_evenly(hidden));
+        }
+        if run.durable.is_none() || run.lifetime.rated_cycles > 0 {
             self.line("Lifetime", &lifetime(run));
             for doubt in run.doubts("lifetime.bytes") {
                 self.checked("", (doubt, true));
@@ -309,9 +310,10 @@ impl Page {
             (flash.cycles_min, flash.cycles_max, number::three(flash.cycles_deviation));
         let rated = number::count(run.lifetime.rated_cycles as u64);
         let rated = keep(&format!("rated {rated}"));
+        let of = if run.durable.is_some() { "blocks of records: " } else { "" };
         self.line(
             "Wear",
-            &format!("cycles mean {mean}, min {least}, max {most}, deviation {deviation}; {rated}"),
+            &format!("{of}cycles mean {mean}, min {least}, max {most}, deviation {deviation}; {rated}"),
         );
     }
 

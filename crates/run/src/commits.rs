@@ -1,12 +1,13 @@
-//! Transactions on recoverable memory: they arrive, one program runs them one after the other, and each ends when it is
-//! durable. At the end of the run the log is truncated, so that a run pays for all it logged (system 001 slide 28).
+//! Transactions on recoverable memory: they arrive, one program runs them one after the other, or several at the same
+//! time, and each ends when it is durable. Those that are ready when the log is commit together (system 001 slide 10:
+//! batched commits). At the end of the run the log is truncated, so that a run pays for all it logged (slide 28).
 //!
 //! A commit is counted as a write: the bytes are those of its record, the latency that of the commit alone. A
 //! transaction's latency counts from its arrival.
 
 use super::arrivals::still_arriving;
-use super::device::{ArrayInsides, Busy, Causes, Counters, FlashInsides, Insides};
-use super::drive::{DriveError, Progress, within_time};
+use super::device::{ArrayInsides, Busy, Causes, Counters, FlashInsides, HiddenFlash, Insides};
+use super::drive::{DriveError, Limit, Progress, within_time};
 use super::meter::Meter;
 use super::summary;
 use crate::durable::clock::Activity;
@@ -16,10 +17,10 @@ use crate::error::RunError;
 use crate::result::{DurableResult, DurableTime, Precondition, RunResult};
 use crate::run_plan::{OnProgress, RunPlan};
 use crate::steps::{checked, failed, share_done};
-use nvlab_design::{Design, LogDevice, Recoverable};
-use nvlab_rvm::Statistics;
-use nvlab_units::{Span, Time};
+use nvlab_design::{Design, Recoverable};
+use nvlab_units::{Geometry, Span, Time};
 use nvlab_workload::{AnyDurableWorkload, Changes, DurableWorkload, Op, Pacing, Request};
+use std::collections::VecDeque;
 use std::fmt::Display;
 
 /// Transactions between two updates of the windows of the run.
@@ -54,7 +55,7 @@ pub(super) fn run(
     let (totals, series) = meter.finish(counters(&host), progress.now);
     let durable = durable(recoverable, &host, &before, progress.requests, span);
     let array = host.device.flash().map(NorFlash::array);
-    let insides = insides(array.as_deref(), host.rvm().statistics());
+    let insides = insides(recoverable, &host, array.as_deref(), &before);
     let prepared = Precondition::none(&plan.state.to_string());
     let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
     (result.series, result.precision) = (series, precision);
@@ -76,6 +77,95 @@ fn verify(workload: &dyn DurableWorkload, host: &Host) -> Result<(), String> {
     }
 }
 
+/// A transaction whose program computes, or waits for the log.
+#[derive(Default)]
+struct Waiting {
+    changes: Changes,
+    /// When it arrives in the workload, and when it was wanted.
+    arrival: Time,
+    wanted: Time,
+    /// When its program began to compute, and when it wants to commit.
+    from: Time,
+    ready: Time,
+}
+
+/// The programs of a run, each on a processor of its own. They commit in the order in which they began.
+struct Programs {
+    /// Since when those have nothing to do that have not.
+    free: VecDeque<Time>,
+    waiting: VecDeque<Waiting>,
+    /// To be used again.
+    spare: Vec<Waiting>,
+    is_over: bool,
+}
+
+impl Programs {
+    fn new(workload: &AnyDurableWorkload, origin: Time) -> Programs {
+        let count = match workload.pacing() {
+            Pacing::Closed { depth } => depth,
+            Pacing::Open | Pacing::Program => 1,
+        };
+        Programs {
+            free: std::iter::repeat_n(origin, count as usize).collect(),
+            waiting: VecDeque::new(),
+            spare: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Every program that has nothing to do begins a transaction, unless the run is over.
+    fn begin(
+        &mut self,
+        workload: &mut AnyDurableWorkload,
+        limit: &Limit,
+        origin: Time,
+        progress: &mut Progress,
+        meter: &mut Meter,
+    ) {
+        let open = workload.pacing() == Pacing::Open;
+        let deadline = origin.ps().saturating_add(limit.time.ps());
+        while !self.is_over
+            && let Some(free) = self.free.pop_front()
+        {
+            let mut next = self.spare.pop().unwrap_or_default();
+            let Some(arrival) = workload.next(&mut next.changes) else {
+                (progress.ended, self.is_over) = (true, true);
+                break;
+            };
+            let wanted = if open { origin + Span::from_ps(arrival.ps()) } else { free };
+            let from = wanted.max(free);
+            let begun = progress.requests + self.waiting.len() as u64;
+            let is_late = from.ps() >= deadline;
+            if begun >= limit.requests
+                || is_late
+                || progress.written_bytes >= limit.bytes.min(limit.written_bytes)
+            {
+                if open && is_late {
+                    let waiting = still_arriving(arrival, limit.time, || workload.next(&mut next.changes));
+                    meter.arrivals.leave(waiting, limit.time);
+                }
+                self.is_over = true;
+                break;
+            }
+            let ready = from + next.changes.compute;
+            self.waiting.push_back(Waiting { arrival, wanted, from, ready, ..next });
+        }
+    }
+
+    /// How many commit together: those that are ready when the log is.
+    fn batch(&self, now: Time) -> usize {
+        let Some(first) = self.waiting.front() else { return 0 };
+        let at = first.ready.max(now);
+        self.waiting.iter().take_while(|waiting| waiting.ready <= at).count()
+    }
+
+    /// The first of them is done.
+    fn done(&mut self, now: Time) -> Waiting {
+        self.free.push_back(now);
+        self.waiting.pop_front().expect("one of a batch")
+    }
+}
+
 /// The inner loop, and the truncation at the end.
 fn drive(
     host: &mut Host,
@@ -84,57 +174,52 @@ fn drive(
     meter: &mut Meter,
     on_progress: OnProgress<'_>,
 ) -> Result<Progress, RunError> {
-    let (open, limit, origin) = (workload.pacing() == Pacing::Open, &plan.limit, host.clock.now());
-    let mut changes = Changes::default();
+    let (open, origin) = (workload.pacing() == Pacing::Open, host.clock.now());
+    let mut programs = Programs::new(workload, origin);
     let mut progress = Progress { now: origin, ..Progress::default() };
-    let deadline = origin.ps().saturating_add(limit.time.ps());
-    loop {
-        let Some(arrival) = workload.next(&mut changes) else {
-            progress.ended = true;
-            break;
-        };
-        let wanted = if open { origin + Span::from_ps(arrival.ps()) } else { progress.now };
-        let over = progress.requests >= limit.requests
-            || wanted.max(progress.now).ps() >= deadline
-            || progress.written_bytes >= limit.bytes.min(limit.written_bytes);
-        if over {
-            if open && wanted.max(progress.now).ps() >= deadline {
-                let waiting = still_arriving(arrival, limit.time, || workload.next(&mut changes));
-                meter.arrivals.leave(waiting, limit.time);
-            }
+    'run: loop {
+        programs.begin(workload, &plan.limit, origin, &mut progress, meter);
+        let batch = programs.batch(progress.now);
+        if batch == 0 {
             break;
         }
-        host.clock.spend(Activity::Compute, wanted.since(progress.now));
-        let logged = host.rvm().statistics().logged_bytes;
-        let took = host.run(&changes).map_err(|error| {
-            broken(plan, format_args!("transaction {} failed: {error}", progress.requests))
-        })?;
+        let mut bytes = Vec::with_capacity(batch);
+        for (index, one) in programs.waiting.range(..batch).enumerate() {
+            let logged = host.rvm().statistics().logged_bytes;
+            host.commit(&one.changes, one.from, index + 1 == batch).map_err(|error| {
+                let number = progress.requests + index as u64;
+                broken(plan, format_args!("transaction {number} failed: {error}"))
+            })?;
+            bytes.push((host.rvm().statistics().logged_bytes - logged) as u32);
+        }
         progress.now = host.clock.now();
-        let bytes = (host.rvm().statistics().logged_bytes - logged) as u32;
-        let commit = Request { op: Op::Write, bytes, ..Request::default() };
-        meter.served(&commit, progress.now.before(took), progress.now);
-        meter.transaction(progress.now.since(wanted));
-        if open {
-            meter.arrivals.note(arrival.since(Time::ZERO), progress.now.since(wanted));
-        }
-        progress.requests += 1;
-        progress.bytes += bytes as u64;
-        progress.written_bytes += bytes as u64;
-        if progress.requests.is_multiple_of(BATCH) {
-            meter.batch(|| counters(host), BATCH, progress.now);
-            if meter.is_reached() {
-                break;
+        for bytes in bytes {
+            let one = programs.done(progress.now);
+            let commit = Request { op: Op::Write, bytes, ..Request::default() };
+            meter.served(&commit, one.ready, progress.now);
+            let took = progress.now.since(one.wanted);
+            meter.transaction(took);
+            if open {
+                meter.arrivals.note(one.arrival.since(Time::ZERO), took);
             }
-        }
-        if progress.requests.is_multiple_of(ASK_EVERY)
-            && !on_progress("running", share_done(plan, &progress, origin))
-        {
-            return Err(failed(plan, DriveError::Stopped(progress.requests)));
+            programs.spare.push(one);
+            progress.requests += 1;
+            progress.bytes += bytes as u64;
+            progress.written_bytes += bytes as u64;
+            if progress.requests.is_multiple_of(BATCH) {
+                meter.batch(|| counters(host), BATCH, progress.now);
+                if meter.is_reached() {
+                    break 'run;
+                }
+            }
+            if progress.requests.is_multiple_of(ASK_EVERY)
+                && !on_progress("running", share_done(plan, &progress, origin))
+            {
+                return Err(failed(plan, DriveError::Stopped(progress.requests)));
+            }
         }
     }
-    host.rvm()
-        .truncate()
-        .map_err(|error| broken(plan, format_args!("the last truncation failed: {error}")))?;
+    host.truncate().map_err(|error| broken(plan, format_args!("the last truncation failed: {error}")))?;
     progress.now = host.clock.now();
     Ok(progress)
 }
@@ -146,10 +231,17 @@ fn counters(host: &Host) -> Counters {
     Counters { host_units: stats.programs, causes, erases: stats.erases, busy: Busy::of(&stats) }
 }
 
-fn insides(array: Option<&Array>, statistics: Statistics) -> Insides<'_> {
+fn insides<'a>(
+    recoverable: &Recoverable,
+    host: &Host,
+    array: Option<&'a Array>,
+    before: &Before,
+) -> Insides<'a> {
     let programs = array.map_or(0, |array| array.stats().programs);
     Insides {
-        host_bytes: Some(statistics.logged_bytes),
+        host_bytes: Some(host.rvm().statistics().logged_bytes),
+        wearing: array.map(|array| recoverable.wearing(array.geometry())),
+        hidden: hidden(&host.device, before.steps),
         flash: array.map(|array| FlashInsides {
             data: ArrayInsides { cells: array.cells(), stats: array.stats(), geometry: *array.geometry() },
             log: None,
@@ -158,15 +250,31 @@ fn insides(array: Option<&Array>, statistics: Statistics) -> Insides<'_> {
     }
 }
 
+/// The flash of a flash disk, since it had taken so many steps.
+fn hidden(device: &Device, before: [u64; 2]) -> Option<HiddenFlash> {
+    let Device::FlashDisk(disk) = device else { return None };
+    let ([reads, programs], flash) = (disk.steps(), &disk.config().flash);
+    Some(HiddenFlash {
+        reads: reads - before[0],
+        programs: programs - before[1],
+        times: [flash.timing.read[0], flash.timing.program, flash.timing.erase],
+        geometry: flash.geometry,
+        rated_cycles: flash.endurance.cycles,
+    })
+}
+
 /// What had been done before the run began.
 struct Before {
     spent: [Span; ACTIVITIES.len()],
     written: u64,
+    /// Of a flash disk, [`crate::durable::flash_disk::FlashDisk::steps`].
+    steps: [u64; 2],
 }
 
-const ACTIVITIES: [Activity; 6] = [
+const ACTIVITIES: [Activity; 7] = [
     Activity::Compute,
     Activity::Compress,
+    Activity::Decompress,
     Activity::Write,
     Activity::Erase,
     Activity::Read,
@@ -175,7 +283,12 @@ const ACTIVITIES: [Activity; 6] = [
 
 impl Before {
     fn of(host: &Host) -> Before {
-        Before { spent: ACTIVITIES.map(|activity| host.clock.spent(activity)), written: written(host) }
+        let steps = match &host.device {
+            Device::FlashDisk(disk) => disk.steps(),
+            _ => [0; 2],
+        };
+        let spent = ACTIVITIES.map(|activity| host.clock.spent(activity));
+        Before { spent, written: written(host), steps }
     }
 }
 
@@ -207,11 +320,11 @@ fn durable(
         (host.clock.spent(ACTIVITIES[index]).saturating_sub(before.spent[index])).seconds() / seconds
     };
     let per_transaction = |bytes: u64| bytes as f64 / transactions.max(1) as f64;
-    let usable_bytes = match (host.device.flash(), recoverable.device) {
-        (Some(flash), LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. }) => {
-            recoverable.usable_bytes(flash.array().geometry(), spares)
-        }
-        _ => recoverable.log_bytes,
+    let wearing = |geometry: &Geometry| recoverable.wearing(geometry).len() as u64 * geometry.block_bytes();
+    let usable_bytes = match &host.device {
+        Device::Flash(flash) | Device::Hybrid(flash, _) => wearing(flash.array().geometry()),
+        Device::FlashDisk(disk) => wearing(&disk.config().flash.geometry),
+        Device::Disk(_) | Device::Ram => recoverable.log_bytes,
     };
     DurableResult {
         log: recoverable.device.name().into(),
@@ -220,16 +333,18 @@ fn durable(
         range_bytes: per_transaction(statistics.range_bytes),
         record_bytes: per_transaction(statistics.logged_bytes),
         written_bytes: per_transaction(written(host) - before.written),
+        ahead_bytes: per_transaction(statistics.ahead_bytes),
         fills: statistics.logged_bytes as f64 / recoverable.log_bytes as f64,
         truncations: statistics.truncations,
         applied_bytes: statistics.applied_bytes,
         time: DurableTime {
             compute: share(0),
             compress: share(1),
-            write: share(2),
-            erase: share(3),
-            read: share(4),
-            apply: share(5),
+            decompress: share(2),
+            write: share(3),
+            erase: share(4),
+            read: share(5),
+            apply: share(6),
         },
     }
 }

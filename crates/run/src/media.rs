@@ -11,7 +11,7 @@
 //! What waits at the end to be programmed to the data medium, in the write buffer, a cache in SLC mode or a log of another
 //! medium, counts as programmed.
 
-use super::device::{ArrayInsides, FlashInsides, Insides};
+use super::device::{ArrayInsides, FlashInsides, HiddenFlash, Insides};
 use crate::result::{MediumResult, SECONDS_PER_YEAR};
 use nvlab_design::{Design, Ftl, PriceItem};
 use nvlab_medium::flash::Cells;
@@ -19,8 +19,10 @@ use nvlab_units::Geometry;
 
 /// Every kind of flash of a run of `seconds`, the data medium first; none without flash.
 pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<MediumResult> {
-    let Some(flash) = &insides.flash else { return Vec::new() };
     let items = design.price().items;
+    let Some(flash) = &insides.flash else {
+        return insides.hidden.iter().map(|flash| hidden(design, flash, &items, seconds)).collect();
+    };
     let geometry = &flash.data.geometry;
     let mut data = medium(design.ftl.medium(), "data", &items, &flash.data);
     let mut slc = slc_mode(design, flash.data.cells);
@@ -38,15 +40,17 @@ pub(super) fn media(design: &Design, insides: &Insides, seconds: f64) -> Vec<Med
     if let Some((slc, shape)) = &mut slc {
         // Any block may be used in SLC mode: the wear is spread over all.
         programmed += program_units(slc, shape, geometry);
-        wear_out(slc, shape, geometry, seconds);
+        wear_out(slc, shape, geometry, geometry.blocks(), seconds);
     }
     if let Some((log, geometry)) = &mut log {
         programmed += program_units(log, &Shape::of(geometry), geometry);
-        wear_out(log, &Shape::of(geometry), geometry, seconds);
+        wear_out(log, &Shape::of(geometry), geometry, geometry.blocks(), seconds);
     }
     let buffered = insides.causes.total().saturating_sub(programmed);
     data.programmed_bytes += (buffered + insides.waiting_units) * geometry.unit_bytes as u64;
-    wear_out(&mut data, &Shape::of(geometry), geometry, seconds);
+    // A status is a few bytes for each pass over the other blocks.
+    let wearing = insides.wearing.as_ref().map_or(geometry.blocks(), |blocks| blocks.len() as u32);
+    wear_out(&mut data, &Shape::of(geometry), geometry, wearing, seconds);
     let slc = slc.map(|(slc, _)| slc);
     [Some(data), slc, log.map(|(log, _)| log)].into_iter().flatten().collect()
 }
@@ -83,11 +87,11 @@ fn program_units(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry) 
     units
 }
 
-/// Sets the cycles of the mean block, and the years until they reach the rated ones.
-fn wear_out(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry, seconds: f64) {
+/// Sets the cycles of the mean of `blocks`, and the years until they reach the rated ones.
+fn wear_out(medium: &mut MediumResult, shape: &Shape, geometry: &Geometry, blocks: u32, seconds: f64) {
     let page_bytes = shape.units_per_page as u64 * geometry.unit_bytes as u64;
     let pages = medium.programmed_bytes as f64 / page_bytes as f64 + medium.skipped_pages as f64;
-    medium.blocks = geometry.blocks();
+    medium.blocks = blocks;
     medium.cycles = pages / shape.pages_per_block as f64 / medium.blocks as f64;
     medium.years = (medium.cycles > 0.0)
         .then(|| medium.rated_cycles as f64 / (medium.cycles / seconds) / SECONDS_PER_YEAR);
@@ -111,6 +115,34 @@ fn medium(name: &str, role: &str, items: &[PriceItem], array: &ArrayInsides<'_>)
         rated_cycles: cells.config.endurance.cycles,
         ..MediumResult::default()
     }
+}
+
+/// Flash behind a controller that is not simulated.
+fn hidden(design: &Design, flash: &HiddenFlash, items: &[PriceItem], seconds: f64) -> MediumResult {
+    let name = design.ftl.medium();
+    let item = items.iter().find(|item| item.medium == name);
+    let geometry = &flash.geometry;
+    let [read_s, program_s] =
+        [(0, flash.reads), (1, flash.programs)].map(|(at, count)| flash.times[at].seconds() * count as f64);
+    let erases = flash.programs as f64 / geometry.pages_per_block as f64;
+    let mut medium = MediumResult {
+        name: name.into(),
+        role: "data".into(),
+        bytes: item.map_or(0, |item| item.bytes),
+        usd: item.and_then(|item| item.usd),
+        reads: flash.reads,
+        programs: flash.programs,
+        erases: erases as u64,
+        read_s,
+        program_s,
+        erase_s: flash.times[2].seconds() * erases,
+        rated_cycles: flash.rated_cycles,
+        ..MediumResult::default()
+    };
+    let shape = Shape::of(geometry);
+    program_units(&mut medium, &shape, geometry);
+    wear_out(&mut medium, &shape, geometry, geometry.blocks(), seconds);
+    medium
 }
 
 /// The log's own array, if it has one.

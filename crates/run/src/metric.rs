@@ -4,76 +4,15 @@
 //! `p99.9` for `p99_9`, `p99.write` for `write.p99`, the names of columns (`write.p99_ns`), and the short names in
 //! `ALIASES`.
 
-use super::number::{self, Shown};
+mod unit;
+
 use crate::result::{
     DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
     is_life, regained,
 };
 use nvlab_workload::suggest::near_or_with;
 use std::sync::LazyLock;
-
-/// What a metric counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// A plain number.
-    Ratio,
-    /// A count.
-    Count,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Seconds.
-    Seconds,
-    /// Bytes.
-    Bytes,
-    /// Bytes in powers of ten, as endurance is sold.
-    BytesDecimal,
-    /// Bytes per second.
-    BytesPerSecond,
-    /// Events per second.
-    PerSecond,
-    /// A share of 1.
-    Share,
-    /// Years.
-    Years,
-    /// US dollars.
-    Usd,
-    /// US dollars per GiB.
-    UsdPerGib,
-}
-
-impl Unit {
-    /// Formats a value for people.
-    pub fn shown(self, value: f64) -> Shown {
-        match self {
-            Unit::Ratio => number::ratio(value),
-            Unit::Count => number::short_count(value),
-            Unit::Nanoseconds => number::time_ns(value),
-            Unit::Seconds => number::time_s(value),
-            Unit::Bytes => number::bytes(value),
-            Unit::BytesDecimal => number::bytes_decimal(value),
-            Unit::BytesPerSecond => number::bandwidth(value),
-            Unit::PerSecond => number::per_second(value),
-            Unit::Share => number::share(value),
-            Unit::Years => number::years(value),
-            Unit::Usd | Unit::UsdPerGib => number::usd(value),
-        }
-    }
-
-    /// The suffix of a metric's name where a column has no other place for its unit.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Unit::Ratio | Unit::Count | Unit::Share => "",
-            Unit::Nanoseconds => "_ns",
-            Unit::Seconds => "_s",
-            Unit::Bytes | Unit::BytesDecimal => "_bytes",
-            Unit::BytesPerSecond => "_bytes_per_s",
-            Unit::PerSecond => "_per_s",
-            Unit::Years => "_years",
-            Unit::Usd => "_usd",
-            Unit::UsdPerGib => "_usd_per_gib",
-        }
-    }
-}
+pub use unit::Unit;
 
 /// Which way a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,6 +308,7 @@ const ROWS: &[Row] = &[
     ("durable.ranges", "bytes in ranges", Unit::Bytes, Better::Neither, "bytes in the ranges of a transaction, mean", |r| durable(r, |d| d.range_bytes)),
     ("durable.record", "bytes of a record", Unit::Bytes, Better::Less, "bytes of the record of a transaction, mean", |r| durable(r, |d| d.record_bytes)),
     ("durable.written", "bytes written", Unit::Bytes, Better::Less, "bytes written to the device of the log for a transaction, mean", |r| durable(r, |d| d.written_bytes)),
+    ("durable.ahead", "bytes ahead", Unit::Bytes, Better::Neither, "bytes of the record of a transaction written before its commit, mean", |r| durable(r, |d| d.ahead_bytes)),
     ("durable.log", "log", Unit::Bytes, Better::Neither, "bytes of records the log takes before it is truncated", |r| durable(r, |d| d.log_bytes as f64)),
     ("durable.usable", "log in service", Unit::Bytes, Better::Neither, "bytes of the device that wear for records", |r| durable(r, |d| d.usable_bytes as f64)),
     ("durable.fills", "log fills", Unit::Ratio, Better::Neither, "bytes of all records over those the log takes", |r| durable(r, |d| d.fills)),
@@ -376,6 +316,7 @@ const ROWS: &[Row] = &[
     ("durable.applied", "applied", Unit::Bytes, Better::Less, "bytes that truncations wrote to the data", |r| durable(r, |d| d.applied_bytes as f64)),
     ("durable.compute", "computing", Unit::Share, Better::Neither, "share of time in which the program computes or waits for the next transaction", |r| durable(r, |d| d.time.compute)),
     ("durable.compress", "compressing", Unit::Share, Better::Less, "share of time in which records are compressed", |r| durable(r, |d| d.time.compress)),
+    ("durable.decompress", "decompressing", Unit::Share, Better::Less, "share of time in which records are decompressed to be applied", |r| durable(r, |d| d.time.decompress)),
     ("durable.write", "writing the log", Unit::Share, Better::Less, "share of time in which records and status are written to the log", |r| durable(r, |d| d.time.write)),
     ("durable.erase", "erasing the log", Unit::Share, Better::Less, "share of time in which blocks of the log are erased", |r| durable(r, |d| d.time.erase)),
     ("durable.apply", "applying the log", Unit::Share, Better::Less, "share of time in which truncation reads the log and writes the data", |r| durable(r, |d| d.time.read + d.time.apply)),

@@ -417,7 +417,7 @@ pub struct MediumResult {
     /// medium.
     #[serde(default)]
     pub programmed_bytes: u64,
-    /// Blocks the wear is spread over.
+    /// Blocks the wear is spread over; of a log those of its records.
     pub blocks: u32,
     /// Rated cycles of a block.
     pub rated_cycles: u32,
@@ -451,7 +451,7 @@ pub struct FlashResult {
     pub busy_erase: f64,
     /// Share of channel time spent transferring.
     pub busy_channel: f64,
-    /// Erase counts of all blocks since new: least, mean, most, standard deviation.
+    /// Erase counts of all blocks (of a log those of its records) since new: least, mean, most, standard deviation.
     pub cycles_min: u32,
     /// See `cycles_min`.
     pub cycles_mean: f64,
@@ -461,7 +461,7 @@ pub struct FlashResult {
     pub cycles_deviation: f64,
     /// Blocks by erase count: (count, blocks).
     pub cycles_histogram: Vec<(u32, u32)>,
-    /// Erase count of each block, die by die, if there are at most 65,536 blocks.
+    /// Erase count of each of these blocks, die by die, if there are at most 65,536.
     pub cycles: Vec<u32>,
 }
 
@@ -605,6 +605,9 @@ pub struct DurableResult {
     pub record_bytes: f64,
     /// See `range_bytes`.
     pub written_bytes: f64,
+    /// Of those of its record, bytes that were written before the commit.
+    #[serde(default)]
+    pub ahead_bytes: f64,
     /// Bytes of all records over those the log takes.
     pub fills: f64,
     /// Times the log was truncated, and bytes that this wrote to the data.
@@ -622,6 +625,9 @@ pub struct DurableTime {
     pub compute: f64,
     /// Compressing records.
     pub compress: f64,
+    /// Decompressing what is applied.
+    #[serde(default)]
+    pub decompress: f64,
     /// Writing records and status to the log.
     pub write: f64,
     /// Erasing blocks of the log.

@@ -4,11 +4,11 @@ use super::device::{ArrayInsides, Causes, FlashInsides, Insides};
 use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::result::{
-    DesignInfo, FlashResult, LaterLevelling, Lifetime, OpResult, Precondition, Price, PricePart,
-    RESULTS_VERSION, RunResult, SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat, key_of,
+    DesignInfo, FlashResult, LaterLevelling, Lifetime, MediumResult, OpResult, Precondition, Price,
+    PricePart, RESULTS_VERSION, RunResult, SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat, key_of,
 };
 use crate::run_plan::RunPlan;
-use nvlab_design::{Design, Part, PriceItem};
+use nvlab_design::{Design, Ftl, Part, PriceItem};
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
 
@@ -66,10 +66,10 @@ pub fn summarize(
         flash: insides
             .flash
             .as_ref()
-            .map(|flash| flash_result(flash, insides.retired_blocks, busy_span.seconds().max(1e-12))),
+            .map(|flash| flash_result(flash, insides, busy_span.seconds().max(1e-12))),
         lifetime: Lifetime {
             caveat: years_of(&media).and_then(|_| caveat(&media)).or_else(|| counted_by_lines(insides)),
-            ..lifetime(insides, years_of(&media), design, host_bytes, seconds)
+            ..lifetime(insides, &media, design, host_bytes, seconds)
         },
         closed_loop: false,
         media,
@@ -179,14 +179,14 @@ fn write_amplification(insides: &Insides) -> WriteAmplification {
     }
 }
 
-fn flash_result(flash: &FlashInsides<'_>, retired_blocks: u64, seconds: f64) -> FlashResult {
+fn flash_result(flash: &FlashInsides<'_>, insides: &Insides<'_>, seconds: f64) -> FlashResult {
     let ArrayInsides { cells, stats, geometry } = &flash.data;
     let log = flash.log.as_ref();
     let dies = geometry.dies() + log.map_or(0, |log| log.geometry.dies());
     let channels = geometry.channels + log.map_or(0, |log| log.geometry.channels);
     let log = log.map(|log| log.stats).unwrap_or_default();
     let share = |data: Total, log: Total, of: u32| (data.seconds() + log.seconds()) / (seconds * of as f64);
-    let cycles: Vec<u32> = cells.erase_counts().to_vec();
+    let cycles: Vec<u32> = insides.wearing_of(cells).to_vec();
     let mean = cycles.iter().map(|&n| n as f64).sum::<f64>() / cycles.len() as f64;
     let variance = cycles.iter().map(|&n| (n as f64 - mean).powi(2)).sum::<f64>() / cycles.len() as f64;
     let mut histogram = std::collections::BTreeMap::new();
@@ -199,7 +199,7 @@ fn flash_result(flash: &FlashInsides<'_>, retired_blocks: u64, seconds: f64) -> 
         erases: stats.erases + log.erases,
         read_retries: stats.retries + log.retries,
         failures: std::array::from_fn(|kind| stats.failures[kind] + log.failures[kind]),
-        retired_blocks,
+        retired_blocks: insides.retired_blocks,
         busy_read: share(stats.read_busy, log.read_busy, dies),
         busy_program: share(stats.program_time, log.program_time, dies),
         busy_erase: share(stats.erase_time, log.erase_time, dies),
@@ -220,17 +220,21 @@ const CYCLES_TOLD: f64 = 10.0;
 /// in place if there is no flash. The most worn block is that of the array that is worn out first.
 fn lifetime(
     insides: &Insides,
-    years: Option<(f64, bool)>,
+    media: &[MediumResult],
     design: &Design,
     host_bytes: u64,
     seconds: f64,
 ) -> Lifetime {
+    let years = years_of(media);
     let (rated_cycles, worn) = match (&insides.flash, &insides.pram) {
         (Some(flash), _) => (
             flash.data.cells.config.endurance.cycles,
             years.map(|(years, by_log)| {
-                let array = flash.log.as_ref().filter(|_| by_log).unwrap_or(&flash.data);
-                (years, years_of_worst(years, array.cells.erase_counts()))
+                let erases = match flash.log.as_ref().filter(|_| by_log) {
+                    Some(log) => log.cells.erase_counts(),
+                    None => insides.wearing_of(flash.data.cells),
+                };
+                (years, years_of_worst(years, erases))
             }),
         ),
         (None, Some(pram)) => (
@@ -241,7 +245,9 @@ fn lifetime(
                 (years, Some(worst).filter(|_| pram.line_writes_mean >= CYCLES_TOLD))
             }),
         ),
-        (None, None) => (0, None),
+        (None, None) => {
+            (media.first().map_or(0, |hidden| hidden.rated_cycles), years.map(|(years, _)| (years, None)))
+        }
     };
     let retention_years = match design.media.get(design.ftl.medium()).map(|medium| &medium.part) {
         Some(Part::Nand(flash) | Part::Nor(flash)) => flash.retention_years,
@@ -258,7 +264,10 @@ fn lifetime(
         years: Some(years),
         years_worst_block,
         host_bytes,
-        drive_writes_per_day: host_bytes.map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
+        // A log is not a drive: its host sees memory, which is not what is written.
+        drive_writes_per_day: host_bytes
+            .filter(|_| !matches!(design.ftl, Ftl::Rvm(_)))
+            .map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
         rated_cycles,
         retention_years,
         caveat: None,

@@ -7,19 +7,21 @@ use nvlab_run::durable::clock::{Activity, Clock};
 use nvlab_run::durable::data::{Data, SEGMENT};
 use nvlab_run::durable::disk::DiskStore;
 use nvlab_run::durable::flash::NorFlash;
-use nvlab_run::durable::host::Host;
+use nvlab_run::durable::host::{Device, Host};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::flash::FlashLog;
+use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::{Flash, Options, Region, Rvm, Store, Truncation};
 use nvlab_units::{Rate, Rng, Span, Time};
 use nvlab_workload::{AnyDurableWorkload, Changes, Serves, Target, Work, WorkloadSpec};
 
 fn small_flash(clock: &Clock, gang: u32) -> NorFlash {
-    let sets = [format!("array.gang={gang}"), "media.flash.block=2 KiB".into(), "ftl.log.size=64 KiB".into()];
+    let size = format!("ftl.log.size={} KiB", 8 * gang);
+    let sets = [format!("array.gang={gang}"), "media.flash.block=2 KiB".into(), size];
     let design = Design::load("rvm-flash", &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let Ftl::Rvm(rvm) = &design.ftl else { panic!("of another kind") };
     let LogDevice::Flash { program, .. } = rvm.device else { panic!("on {:?}", rvm.device) };
-    NorFlash::new(rvm.nor_config(&design, program, 1), clock.clone())
+    NorFlash::new(rvm.nor_config(&design, program, 1), false, clock.clone())
 }
 
 fn small_disk(clock: &Clock) -> DiskStore {
@@ -215,4 +217,128 @@ fn power_failures_on_a_disk_lose_nothing() {
         failed += survives(&clock, cuts, &create, &reopen, seed) as u32;
     }
     assert!((10..40).contains(&failed), "{failed} of 40 runs were cut");
+}
+
+/// The log is truncated in the background: the power fails while changes are on their way to the data, while erases are put off, under
+/// way or suspended, and again during the recovery.
+#[test]
+fn power_failures_of_truncation_in_the_background_lose_nothing() {
+    let sets = [
+        "media.flash.block=2 KiB",
+        "ftl.log.size=64 KiB",
+        "media.disk.part=disk-7200",
+        "ftl.log.data=disk",
+        "ftl.log.truncate_at=50 %",
+    ];
+    let design =
+        Design::load("rvm-flash", &sets.map(String::from)).unwrap_or_else(|errors| panic!("{errors}"));
+    let Ftl::Rvm(rvm) = &design.ftl else { panic!("of another kind") };
+    let mut rng = Rng::new(7);
+    let mut failed = 0;
+    for seed in 0..60 {
+        let cuts = [rng.below(if seed % 2 == 0 { 200_000 } else { 9_000_000 }), rng.below(30_000_000)];
+        let what = format!("seed {seed}, cuts after {cuts:?} us");
+        let mut host = Host::new(&design, rvm, seed).unwrap();
+        let (mut workload, mut changes) = (workload(seed), Changes::default());
+        let (mut model, clock) = (host.memory().to_vec(), host.clock.clone());
+        let mut next = model.clone();
+        clock.cut_at(clock.now() + Span::from_us(cuts[0]));
+        let mut is_cut = false;
+        for _ in 0..500 {
+            workload.next(&mut changes).unwrap();
+            for (offset, data) in changes.iter() {
+                next[offset as usize..][..data.len()].copy_from_slice(data);
+            }
+            if host.run(&changes).is_err() {
+                is_cut = true;
+                break;
+            }
+            for (offset, data) in changes.iter() {
+                model[offset as usize..][..data.len()].copy_from_slice(data);
+            }
+        }
+        failed += is_cut as u32;
+        let (Device::Flash(flash), Data::Disk(disk)) = (&host.device, &host.data) else {
+            panic!("{:?}", host.device)
+        };
+        let (flash, disk) = (flash.clone(), disk.clone());
+        drop(host);
+        clock.cut_at(clock.now() + Span::from_us(cuts[1]));
+        let reopen = || {
+            disk.restart().unwrap();
+            Rvm::open(FlashLog::open(flash.clone())?, Data::Disk(disk.clone()), rvm.options)
+        };
+        let recovered = reopen().or_else(|_| {
+            clock.cut_at(Time::MAX);
+            reopen()
+        });
+        let rvm = recovered.unwrap_or_else(|error| panic!("{what}: {error}"));
+        clock.cut_at(Time::MAX);
+        let region = rvm.map(SEGMENT, 0..model.len() as u64).unwrap();
+        assert!(region[..] == model[..] || is_cut && region[..] == next[..], "{what}: another state");
+        workload.check(&region).unwrap_or_else(|why| panic!("{what}: {why}"));
+    }
+    assert!(failed >= 25, "{failed} of 60 runs were cut");
+}
+
+/// Large records are written ahead to the disk of a hybrid log; the power fails while they are under way there, between the entries of a
+/// commit, and again during the recovery.
+#[test]
+fn power_failures_of_what_is_written_ahead_lose_nothing() {
+    let sets = ["media.flash.block=2 KiB", "ftl.log.size=256 KiB"];
+    let design =
+        Design::load("rvm-hybrid", &sets.map(String::from)).unwrap_or_else(|errors| panic!("{errors}"));
+    let Ftl::Rvm(rvm) = &design.ftl else { panic!("of another kind") };
+    let mut rng = Rng::new(8);
+    let mut failed = 0;
+    for seed in 0..60 {
+        let cuts = [rng.below(4_000_000), rng.below(400_000)];
+        let what = format!("seed {seed}, cuts after {cuts:?} us");
+        let mut host = Host::new(&design, rvm, seed).unwrap();
+        let spec = WorkloadSpec::parse("compiler files=5 passes=100 cpu=40ms").unwrap();
+        let target = Target { capacity_bytes: 1 << 20, unit_bytes: 512, serves: Serves::Commits };
+        let Work::Commits(mut workload) = spec.open(target, seed).unwrap().streams.remove(0).work else {
+            panic!("of another kind")
+        };
+        let (mut model, clock) = (host.memory().to_vec(), host.clock.clone());
+        let (mut changes, mut next) = (Changes::default(), model.clone());
+        clock.cut_at(clock.now() + Span::from_us(cuts[0]));
+        let mut is_cut = false;
+        for _ in 0..60 {
+            workload.next(&mut changes).unwrap();
+            let apply = |memory: &mut [u8]| {
+                changes
+                    .iter()
+                    .for_each(|(offset, data)| memory[offset as usize..][..data.len()].copy_from_slice(data));
+            };
+            apply(&mut next);
+            if host.run(&changes).is_err() {
+                is_cut = true;
+                break;
+            }
+            apply(&mut model);
+        }
+        failed += is_cut as u32;
+        let (Device::Hybrid(flash, disk), data) = (&host.device, host.data.clone()) else {
+            panic!("{:?}", host.device)
+        };
+        let (flash, disk) = (flash.clone(), disk.clone());
+        drop(host);
+        clock.cut_at(clock.now() + Span::from_us(cuts[1]));
+        let reopen = || {
+            disk.restart().unwrap();
+            let small = FlashLog::open(flash.clone())?;
+            let log = HybridLog::open(small, Box::new(disk.clone()), "a disk", 4096)?;
+            Rvm::open(log, data.clone(), rvm.options)
+        };
+        let recovered = reopen().or_else(|_| {
+            clock.cut_at(Time::MAX);
+            reopen()
+        });
+        let rvm = recovered.unwrap_or_else(|error| panic!("{what}: {error}"));
+        clock.cut_at(Time::MAX);
+        let region = rvm.map(SEGMENT, 0..model.len() as u64).unwrap();
+        assert!(region[..] == model[..] || is_cut && region[..] == next[..], "{what}: another state");
+    }
+    assert!((25..60).contains(&failed), "{failed} of 60 runs were cut");
 }

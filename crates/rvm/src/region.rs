@@ -274,6 +274,14 @@ impl<'r> Transaction<'r> {
         T::mut_from_bytes(bytes).map_err(|_| misaligned::<T>(offset))
     }
 
+    /// Says that what it has changed so far will most likely stay as it is: a hybrid log begins to write it to its disk, if it is large,
+    /// so that the commit waits less. Later changes may still be anything; those before these ranges, or touching them, are waste.
+    pub fn write_ahead(&mut self) -> Result<()> {
+        let Region { core, raw, .. } = &mut *self.regions.first;
+        // SAFETY: the regions are borrowed exclusively until the transaction ends.
+        unsafe { core.write_ahead(raw) }
+    }
+
     /// Commits and waits until the transaction is durable. If the log fails meanwhile, its changes stay in memory, and it
     /// may or may not be found when the log is opened again; after any other error it is undone.
     pub fn commit(self) -> Result<()> {

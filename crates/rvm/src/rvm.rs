@@ -56,6 +56,18 @@ impl Rvm {
         self.core.truncate_now()
     }
 
+    /// The first of two steps of a truncation, for a program without threads: applies every commit so far to the segments, durably.
+    /// Their records stay in the log until [`Rvm::discard_applied`]; other transactions may be committed meanwhile. Returns whether there
+    /// are any.
+    pub fn apply(&self) -> Result<bool> {
+        self.core.apply_now()
+    }
+
+    /// The second step: gives up the records that were applied. A commit that finds no room, and a truncation, do it too.
+    pub fn discard_applied(&self) -> Result<()> {
+        self.core.discard_applied()
+    }
+
     /// Counters since it was opened.
     pub fn statistics(&self) -> Statistics {
         self.core.statistics()

@@ -59,6 +59,44 @@ fn run(disk: &Disk, model: &mut Model, commits: usize) -> Result<()> {
     Ok(())
 }
 
+/// As [`run`], with large transactions that are written ahead as they grow: some are changed again afterwards, some undone.
+fn run_ahead(disk: &Disk, model: &mut Model, commits: usize) -> Result<nvlab_rvm::Statistics> {
+    model.states.push(vec![0; SEGMENT]);
+    let (rvm, mut region) = open(disk)?;
+    for commit in 0..commits {
+        let (ranges, bytes) = [(6, 250), (1, 90), (3, 310)][commit % 3];
+        let at = commit * 5531 % (SEGMENT - ranges * (bytes + 8));
+        for is_undone in [commit % 4 == 2, false] {
+            let mut next = model.states[commit].clone();
+            let mut transaction = region.begin();
+            let mut write = |transaction: &mut nvlab_rvm::Transaction<'_>, range: usize, value: usize| {
+                let from = at + range * (bytes + 8);
+                // What is left to the commit is sometimes small.
+                let to = from + if range == 5 { 60 } else { bytes };
+                next[from..to].fill(value as u8);
+                transaction.write(from, &next[from..to])?;
+                // What it stores last it commits at once.
+                if range + 1 < ranges { transaction.write_ahead() } else { Ok(()) }
+            };
+            for range in 0..ranges {
+                write(&mut transaction, range, 2 * commit + range + 1)?;
+            }
+            if commit % 6 == 3 {
+                write(&mut transaction, 1, 2 * commit + 100)?;
+            }
+            if is_undone {
+                transaction.abort()?;
+                continue;
+            }
+            model.states.push(next);
+            transaction.commit()?;
+            model.acknowledged = commit + 1;
+            break;
+        }
+    }
+    Ok(rvm.statistics())
+}
+
 /// What is found is the state after some commit, not before the last one acknowledged.
 fn check(disk: &Disk, model: &Model, what: &str) {
     let (_rvm, region) = open(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -150,5 +188,67 @@ fn a_large_store_is_not_searched_and_damage_is_found() {
         damaged.damage(name, |all| all[at + bytes.start..at + bytes.end].fill(0));
         let opened = open(&damaged).map(|(rvm, _)| rvm.recovery());
         assert!(matches!(opened, Err(Error::Damaged { .. })), "{commits} commits: {opened:?}");
+    }
+}
+
+/// Of six ranges all but the last are written ahead, in whole sectors; of three as well, and the last too where another change
+/// follows. The first transaction of an epoch, of which there are four, has nothing written ahead: the name of the segment comes
+/// first.
+#[test]
+fn so_much_is_written_ahead() {
+    let (disk, mut model) = (fresh(), Model::default());
+    let statistics = run_ahead(&disk, &mut model, 30).unwrap();
+    check(&disk.copy(), &model, "nothing failed");
+    let used = statistics.ahead_bytes - statistics.ahead_undone_bytes;
+    let (six, three) = (5 * 258, 2 * 318);
+    let (least, most) = (6 * (six - 511) + 10 * (three - 511), 10 * (six + three) + 5 * 68 + 5 * 318);
+    assert!((least..=most).contains(&used), "{statistics:?}: {least} to {most}");
+    assert!(statistics.ahead_undone_bytes > 1000, "{statistics:?}");
+}
+
+/// The power fails at every operation, and again at every operation of the recovery.
+#[test]
+fn every_cut_of_commits_that_are_written_ahead() {
+    const COMMITS: usize = 20;
+    let disk = fresh();
+    disk.plan(None, 0);
+    run_ahead(&disk, &mut Model::default(), COMMITS).unwrap();
+    let (operations, mut cuts) = (disk.operations(), 0);
+    for (first, seed) in (1..=operations).flat_map(|first| [(first, first), (first, first * 77)]) {
+        let (disk, mut model) = (fresh(), Model::default());
+        disk.plan(Some((first, Failure::Power)), seed);
+        // Draws decide what is inline, and so how many operations there are.
+        if run_ahead(&disk, &mut model, COMMITS).is_ok() {
+            continue;
+        }
+        let found = disk.restart();
+        check(&found.copy(), &model, &format!("cut at operation {first}, seed {seed}"));
+        for cut in (1..).step_by(7) {
+            let disk = found.copy();
+            disk.plan(Some((cut, Failure::Power)), cut * 31);
+            let _ = open(&disk);
+            if disk.operations() < cut {
+                break;
+            }
+            let what = format!("cut at operation {first}, seed {seed}, and at {cut} of the recovery");
+            check(&disk.restart(), &model, &what);
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 1000, "only {cuts} cuts");
+}
+
+/// A write or sync fails once; what was acknowledged before is found.
+#[test]
+fn every_error_of_commits_that_are_written_ahead() {
+    let disk = fresh();
+    disk.plan(None, 0);
+    run_ahead(&disk, &mut Model::default(), 20).unwrap();
+    for fault in 1..=disk.operations() {
+        let (disk, mut model) = (fresh(), Model::default());
+        disk.plan(Some((fault, Failure::Eio)), fault);
+        let _ = run_ahead(&disk, &mut model, 20);
+        check(&disk.copy(), &model, &format!("error at operation {fault}"));
+        check(&disk.restart(), &model, &format!("error at operation {fault}, then no power"));
     }
 }

@@ -3,21 +3,26 @@
 //! There is no controller: the library `nvlab_rvm` writes its log itself. The device is one of the access models of system
 //! 001 (slides 24 to 26): flash as a character device, a flash disk, battery-backed memory, a disk; or two of them.
 
+mod keys;
+
 use super::Kind;
+use crate::Array;
+use crate::Design;
+use crate::HostPath;
+use crate::PathKind;
+use crate::Payload;
 use crate::bricks::array::{self, Wiring};
 use crate::bricks::memories::{self, Media};
 use crate::context::Context;
-use crate::key::Preset::{Is, Nothing, Required};
-use crate::key::{Key, key};
 use crate::part::Flash;
-use crate::toml_reader::datum::Shape;
-use crate::{Array, Design, HostPath, PathKind, Payload};
+pub use keys::KEYS;
 use nvlab_medium::flash::{NorConfig, PlaneReads};
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::{Options, Truncation};
-use nvlab_units::quantity::display_bytes;
+use nvlab_units::quantity::{display_bytes, exact_bytes};
 use nvlab_units::{Geometry, Rate, Span};
 use nvlab_workload::Serves;
+use std::ops::Range;
 
 const KIND: &str = "rvm";
 /// Erase blocks that the format of a log on flash takes besides spares: two mini-logs of three.
@@ -26,73 +31,6 @@ const MINI_LOG_BLOCKS: u64 = 6;
 const SLACK_BLOCKS: u64 = 1;
 /// Bytes of a page of recoverable memory.
 const PAGE_BYTES: u32 = 4096;
-
-/// The keys.
-pub const KEYS: &[Key] = &[
-    key("ftl.memory", &[KIND], Shape::Size { min: 1 << 16, max: 1 << 32 }, Is("32 MiB"), "\"64 MiB\"")
-        .about("Bytes of recoverable memory: the segment that is mapped. It is in the host and costs no time."),
-    key(
-        "ftl.log.on",
-        &[KIND],
-        Shape::OneOf(&[
-            ("flash", "NOR flash as a character device: any byte is appended, blocks are erased by truncation"),
-            (
-                "flash-disk",
-                "flash that emulates a disk: whole sectors; each byte costs its program and its share of an erase, \
-                 the rest of the emulation nothing",
-            ),
-            ("battery-ram", "memory with a battery"),
-            ("disk", "a rotating disk"),
-            (
-                "hybrid",
-                "flash as a character device for small records and the commit of large ones, whose data go to a disk",
-            ),
-        ]),
-        Required,
-        "\"flash\"",
-    )
-    .about("What the log is on; `ftl.medium` names it. (System 001 slides 24 to 26.)"),
-    key("ftl.log.size", &[KIND], Shape::Size { min: 1 << 14, max: 1 << 40 }, Nothing("all that the medium has"), "\"16 MiB\"")
-        .about(
-            "Bytes of records the log takes, without its status. Of a hybrid log those on the disk; the flash takes what \
-             the array has.",
-        ),
-    key(
-        "ftl.log.headers",
-        &[KIND],
-        Shape::OneOf(&[
-            ("compact", "8 B a transaction, 8 B a range"),
-            ("original", "76 B a transaction, 56 B a range, as RVM had them (system 001 slide 40)"),
-        ]),
-        Is("compact"),
-        "\"original\"",
-    )
-    .about("Sizes of the headers of records."),
-    key("ftl.log.diff", &[KIND], Shape::Flag, Is("false"), "true")
-        .about("Log only the bytes of a range that changed."),
-    key("ftl.log.compress", &[KIND], Shape::Flag, Is("false"), "true")
-        .about("Compress records with LZ4 where that makes them shorter."),
-    key("ftl.log.compress_rate", &[KIND], Shape::Rate, Nothing("compressing takes no time"), "\"1 MB/s\"")
-        .about("Rate at which the processor compresses. (System 001 slide 47: 1 MB/s.)"),
-    key("ftl.log.page_buffers", &[KIND], Shape::Flag, Nothing("every byte is programmed by itself"), "true").about(
-        "Program through the page buffers of the chips, if the part has them. The sector of a flash disk must be \
-         smaller than the buffers of a gang. (System 001 slide 37.)",
-    ),
-    key("ftl.log.sector", &[KIND], Shape::Size { min: 512, max: 4096 }, Nothing("512 B, of a flash disk only"), "\"512 B\"")
-        .about("Bytes of a sector of a flash disk: 512, 1024, 2048 or 4096."),
-    key("ftl.log.spares", &[KIND], Shape::Count { min: 0, max: 1 << 16 }, Nothing("none; of flash only"), "2")
-        .about("Erase blocks kept to take the place of worn-out ones."),
-    key("ftl.log.delays", &[KIND], Shape::Flag, Nothing("true, of battery-backed memory only"), "false")
-        .about("Whether battery-backed memory takes its time; system 001 switched the delays of its emulator off."),
-    key("ftl.log.large_on", &[KIND], Shape::Medium, Nothing("large records go where the others do"), "\"disk\"")
-        .about("The disk of a hybrid log. (System 001 slide 49.)"),
-    key("ftl.log.large_from", &[KIND], Shape::Size { min: 64, max: 1 << 24 }, Nothing("4 KiB, of a hybrid log"), "\"4 KiB\"")
-        .about("Bytes from which on a hybrid log writes to the disk."),
-    key("ftl.log.data", &[KIND], Shape::Medium, Nothing("applying the log to the data takes no time"), "\"disk\"").about(
-        "The disk the data is on: truncation writes what the log has changed to it. The figures of system 001 leave that \
-         cost out.",
-    ),
-];
 
 /// Recoverable memory and the device of its log.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,8 +45,12 @@ pub struct Recoverable {
     pub memory_bytes: u64,
     /// How the library uses the log.
     pub options: Options,
-    /// Rate of compressing; `None`: it takes no time.
+    /// Rates of compressing and of decompressing; `None`: it takes no time.
     pub compress_rate: Option<Rate>,
+    /// See `compress_rate`.
+    pub decompress_rate: Option<Rate>,
+    /// Share of the log from which on it is truncated in the background; `None`: when it is full, in the foreground.
+    pub truncate_at: Option<f64>,
     /// The disk of the data, by name.
     pub data: Option<String>,
     /// The disk of a hybrid log, by name.
@@ -147,6 +89,8 @@ pub enum LogDevice {
         spares: u32,
         /// Bytes from which on a record goes to the disk.
         large_from: u32,
+        /// Whether that begins before its commit.
+        writes_ahead: bool,
     },
 }
 
@@ -183,6 +127,15 @@ impl Kind for Recoverable {
         }
     }
     fn check(&self, design: &Design) -> Result<(), String> {
+        if let LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. } = self.device
+            && self.truncate_at.is_some()
+        {
+            let faults = design.flash_config(0).faults;
+            if spares > 0 || faults.wear_out || faults.erase_failure > 0.0 {
+                let why = "`ftl.log.truncate_at`: erases in the background cannot fail; leave spares and failing erases out";
+                return Err(why.into());
+            }
+        }
         for disk in self.data.iter().chain(&self.large) {
             design.disk_config(disk, 0).check()?;
         }
@@ -211,9 +164,17 @@ impl Recoverable {
         NorConfig { flash }
     }
 
-    /// Bytes of an array that wear for the log: all but the blocks of the status and the spare ones.
-    pub fn usable_bytes(&self, array: &Geometry, spares: u32) -> u64 {
-        (array.blocks() as u64 - MINI_LOG_BLOCKS - spares as u64) * array.block_bytes()
+    /// The blocks of an array that wear for the log: all but those of the status, and the spare ones, which come last. Spares are
+    /// there for blocks that fail early; where all are worn evenly, they add nothing.
+    pub fn wearing(&self, array: &Geometry) -> Range<usize> {
+        let first = MINI_LOG_BLOCKS as usize;
+        match self.device {
+            LogDevice::Flash { spares, .. } | LogDevice::Hybrid { spares, .. } => {
+                first..array.blocks() as usize - spares as usize
+            }
+            LogDevice::FlashDisk { .. } => 0..array.blocks() as usize,
+            LogDevice::BatteryRam { .. } | LogDevice::Disk => 0..0,
+        }
     }
 }
 
@@ -223,6 +184,8 @@ struct Common {
     memory_bytes: u64,
     options: Options,
     compress_rate: Option<Rate>,
+    decompress_rate: Option<Rate>,
+    truncate_at: Option<f64>,
     data: Option<String>,
 }
 
@@ -262,30 +225,42 @@ pub fn read(
         On::Hybrid => {
             let large_from = context.size("ftl.log.large_from", KIND).unwrap_or(4096) as u32;
             let (large_on, disk) = memories::disk(context, media, "ftl.log.large_on", KIND)?;
-            let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
+            let bytes = fitting(context, common.log_bytes, disk.size_bytes, disk.sector_bytes)?;
             let (medium, device, array, _) = on_flash(context, media, wiring, None, false)?;
             let LogDevice::Flash { program, spares } = device else {
                 unreachable!("a log on flash, not {device:?}")
             };
             large = Some(large_on);
-            (medium, LogDevice::Hybrid { program, spares, large_from }, array, bytes)
+            let writes_ahead = context.flag("ftl.log.write_ahead", KIND).unwrap_or(true);
+            (medium, LogDevice::Hybrid { program, spares, large_from, writes_ahead }, array, bytes)
         }
         On::BatteryRam => {
             let (medium, ram) = memories::ram(context, media, "ftl.medium", KIND)?;
             let delays = context.flag("ftl.log.delays", KIND).unwrap_or(true);
-            let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes)?;
+            let bytes = fitting(context, common.log_bytes, ram.cells.size_bytes, 1)?;
             (medium, LogDevice::BatteryRam { delays }, array::none(), bytes)
         }
         On::Disk => {
             let (medium, disk) = memories::disk(context, media, "ftl.medium", KIND)?;
-            let bytes = fitting(context, common.log_bytes, disk.size_bytes)?;
+            let bytes = fitting(context, common.log_bytes, disk.size_bytes, disk.sector_bytes)?;
             (medium, LogDevice::Disk, array::none(), bytes)
         }
     };
-    let Common { memory_bytes, options, compress_rate, data, .. } = common;
+    let Common { memory_bytes, options, compress_rate, decompress_rate, truncate_at, data, .. } = common;
     Some((
         array,
-        Recoverable { medium, device, log_bytes, memory_bytes, options, compress_rate, data, large },
+        Recoverable {
+            medium,
+            device,
+            log_bytes,
+            memory_bytes,
+            options,
+            compress_rate,
+            decompress_rate,
+            truncate_at,
+            data,
+            large,
+        },
     ))
 }
 
@@ -296,15 +271,16 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
     let headers = context.choice("ftl.log.headers", KIND, &headers);
     let diff = context.flag("ftl.log.diff", KIND);
     let compress = context.flag("ftl.log.compress", KIND);
-    let rate = context.rate("ftl.log.compress_rate", KIND);
+    let rates = ["ftl.log.compress_rate", "ftl.log.decompress_rate"];
+    let [compress_rate, decompress_rate] = rates.map(|path| context.rate(path, KIND));
+    let truncate_at = context.share("ftl.log.truncate_at", KIND);
     let data = match context.has("ftl.log.data") {
         true => Some(memories::disk(context, media, "ftl.log.data", KIND)?.0),
         false => None,
     };
     let (compress, memory_bytes) = (compress?, memory_bytes?);
-    if rate.is_some() && !compress {
-        let help = "compress = true";
-        context.wrong("ftl.log.compress_rate", "`ftl.log.compress_rate`: nothing is compressed", help);
+    if let Some(path) = rates.into_iter().find(|path| context.has(path) && !compress) {
+        context.wrong(path, format!("`{path}`: nothing is compressed"), "compress = true");
         return None;
     }
     if !memory_bytes.is_multiple_of(PAGE_BYTES as u64) {
@@ -319,7 +295,7 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
         truncation: Truncation::WhenFull,
         ..Options::default()
     };
-    Some(Common { log_bytes, memory_bytes, options, compress_rate: rate, data })
+    Some(Common { log_bytes, memory_bytes, options, compress_rate, decompress_rate, truncate_at, data })
 }
 
 /// The device of a log is the host's own: there is no link, only what a commit takes besides.
@@ -334,12 +310,13 @@ fn attached(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
 
 /// Refuses keys that mean nothing for a log on this device.
 fn check_of(context: &mut Context, on: &str) -> Option<()> {
-    const OF: [(&str, &[&str]); 6] = [
+    const OF: [(&str, &[&str]); 7] = [
         ("ftl.log.page_buffers", &["flash", "flash-disk", "hybrid"]),
         ("ftl.log.sector", &["flash-disk"]),
         ("ftl.log.spares", &["flash", "hybrid"]),
         ("ftl.log.large_on", &["hybrid"]),
         ("ftl.log.large_from", &["hybrid"]),
+        ("ftl.log.write_ahead", &["hybrid"]),
         ("ftl.log.delays", &["battery-ram"]),
     ];
     let (path, of) = match OF.into_iter().find(|(path, of)| context.has(path) && !of.contains(&on)) {
@@ -351,21 +328,33 @@ fn check_of(context: &mut Context, on: &str) -> Option<()> {
     None
 }
 
-/// Bytes of the log, at most those of the medium but for its status.
-fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64) -> Option<u64> {
+/// Bytes of the log, whole sectors, at most those of the medium but for its status.
+fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64, sector_bytes: u32) -> Option<u64> {
     let most = medium_bytes.saturating_sub(nvlab_rvm::log::status::BYTES);
+    let most = most - most % sector_bytes as u64;
     match wanted {
         Some(bytes) if bytes > most => {
-            let problem = format!(
-                "`ftl.log.size` is {}, but the medium takes a log of {}",
-                display_bytes(bytes),
-                display_bytes(most)
-            );
-            context.wrong("ftl.log.size", problem, format!("at most {}", display_bytes(most)));
+            // Exact: the status is less than a display shows of the size of a medium.
+            let [bytes, most] = [bytes, most].map(exact_bytes);
+            let problem = format!("`ftl.log.size` is {bytes}, but the medium takes a log of {most}");
+            context.wrong("ftl.log.size", problem, format!("at most {most}, beside the status"));
             None
         }
-        wanted => Some(wanted.unwrap_or(most)),
+        Some(bytes) => whole(context, bytes, sector_bytes as u64, "a sector of the disk").map(|()| bytes),
+        None => Some(most),
     }
+}
+
+/// Refuses a log that does not end with a sector or an erase block: it would take more than it says.
+fn whole(context: &mut Context, bytes: u64, unit: u64, of: &str) -> Option<()> {
+    if bytes.is_multiple_of(unit) {
+        return Some(());
+    }
+    let problem =
+        format!("`ftl.log.size`: {} is no multiple of {of}, {}", exact_bytes(bytes), exact_bytes(unit));
+    let more = exact_bytes(bytes.next_multiple_of(unit));
+    context.wrong("ftl.log.size", problem, format!("\"{more}\", the next larger one"));
+    None
 }
 
 fn on_flash(
@@ -385,7 +374,12 @@ fn on_flash(
     let block = width * flash.pages_per_block as u64;
     let has =
         flash.blocks_per_plane as u64 * flash.planes as u64 * wiring.channels? as u64 * wiring.ways? as u64;
-    // A flash disk hides its blocks; its log begins with a status as on a disk.
+    if let Some(bytes) = log_bytes {
+        // A flash disk hides its blocks.
+        let (unit, of) = if is_disk { (sector, "a sector") } else { (block, "an erase block of the array") };
+        whole(context, bytes, unit, of)?;
+    }
+    // The log of a flash disk begins with a status as on a disk.
     let reserved = if is_disk { 1 } else { MINI_LOG_BLOCKS + SLACK_BLOCKS + spares as u64 };
     let blocks = log_bytes.map_or(has, |bytes| bytes.div_ceil(block) + reserved);
     if blocks > has || blocks <= reserved {

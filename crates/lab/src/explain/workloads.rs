@@ -59,7 +59,8 @@ Single words of a memory: 'words key=value ...', as the cleaning policies of eNV
   arrivals=poisson until=1e6accesses
 
 Transactions on recoverable memory, for designs of kind rvm
-  debit-credit style=c++|sidney accounts=100k cpu=TIME (of each) rate=100/s until=50ktransactions
+  debit-credit style=c++|sidney accounts=100k cpu=TIME (of each) threads=1 (commit together) or
+  rate=100/s until=50ktransactions
   compiler files=38 record=15KiB cpu=670ms passes=1      the shape of a compiler on a heap
   compile sources=FOLDER cpu=670ms      compiles the Rust files of a folder (default: its own)
 

@@ -202,13 +202,17 @@ fn saving(at: f64, to: f64) -> f64 {
     (1.0 - at / to) * 100.0
 }
 
-/// Where two lines cross, between the first two places where their order changes.
+/// Where two lines cross, between the first two places where their order changes. Between two points a line is straight on
+/// logarithmic scales, as whatever is divided among more and more is; on linear ones a hyperbola would seem to cross too late.
+/// `None` also if a place or a value there has no logarithm.
 fn crossing(a: &[(f64, f64)], b: &[(f64, f64)]) -> Option<f64> {
-    let apart: Vec<(f64, f64)> = a.iter().zip(b).map(|((x, a), (_, b))| (*x, a - b)).collect();
-    apart.windows(2).find_map(|pair| {
+    let apart: Vec<(f64, f64)> =
+        a.iter().zip(b).map(|(&(x, a), &(_, b))| (x.ln(), a.ln() - b.ln())).collect();
+    let crossing = apart.windows(2).find_map(|pair| {
         let [(x0, d0), (x1, d1)] = [pair[0], pair[1]];
-        (d0 == 0.0 || d0.signum() != d1.signum()).then(|| x0 + (x1 - x0) * d0 / (d0 - d1))
-    })
+        (d0 == 0.0 || d0.signum() != d1.signum()).then(|| (x0 + (x1 - x0) * d0 / (d0 - d1)).exp())
+    });
+    crossing.filter(|crossing| crossing.is_finite())
 }
 
 /// The slope of the line after `around` divided by the slope before it; `None` for a line that rises.
@@ -229,9 +233,21 @@ mod tests {
         let falling = [(50.0, 4.0), (20.0, 2.5), (10.0, 1.5)];
         let rising = [(50.0, 1.7), (20.0, 2.0), (10.0, 2.5)];
         let found = crossing(&falling, &rising).unwrap();
-        // The lines differ by +0.5 at 20 and -1.0 at 10: they cross after a third of the way.
-        assert!((found - (20.0 - 10.0 / 3.0)).abs() < 1e-12, "{found}");
+        // They are 2.5 / 2 at 20 and 1.5 / 2.5 at 10: equal after 0.304 of the way from 20 to 20 / 2.
+        let way = 1.25_f64.ln() / (1.25_f64.ln() - 0.6_f64.ln());
+        assert!((found - 20.0 * 0.5_f64.powf(way)).abs() < 1e-12, "{found}");
         assert_eq!(crossing(&falling, &falling.map(|(x, y)| (x, y - 1.0))), None);
+        assert_eq!(crossing(&[(0.0, 1.0), (1.0, 3.0)], &[(0.0, 2.0), (1.0, 2.0)]), None);
+    }
+
+    /// 15 KiB over 64.4 KiB/s for each chip, and a disk that takes 10.89 ms: as straight lines they crossed at 24.1 chips.
+    #[test]
+    fn a_hyperbola_crosses_where_it_does() {
+        let chips = [4.0, 8.0, 16.0, 32.0, 64.0];
+        let flash = chips.map(|chips| (chips, 15.0 / (64.4 * chips)));
+        let disk = chips.map(|chips| (chips, 0.01089));
+        let found = crossing(&flash, &disk).unwrap();
+        assert!((found - 15.0 / 64.4 / 0.01089).abs() < 1e-9, "{found}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! How long the flash of a run lasts, in words.
 
 use super::keep;
-use nvlab_run::number;
-use nvlab_run::result::{LaterLevelling, RunResult};
+use crate::number;
+use nvlab_run::result::{LaterLevelling, MediumResult, RunResult};
 
 /// How long it lasts, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.
 pub fn lifetime(run: &RunResult) -> String {
@@ -27,6 +27,15 @@ pub fn lifetime(run: &RunResult) -> String {
             .push(format!("limited by retention: cells keep data for {limit} years, the rest is wear alone"));
     }
     parts.join("; ")
+}
+
+/// The wear of flash whose blocks are not simulated.
+pub fn levelled_evenly(medium: &MediumResult) -> String {
+    let (cycles, rated) = (number::three(medium.cycles), number::count(medium.rated_cycles as u64));
+    format!(
+        "cycles mean {cycles}, if its controller wears all blocks evenly; {}",
+        keep(&format!("rated {rated}"))
+    )
 }
 
 /// Until when write amplification stays as it was in the run.

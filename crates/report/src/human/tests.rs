@@ -1,8 +1,7 @@
 //! Tests of the text of a run: whole texts of small cases.
 
 use super::*;
-use nvlab_run::result::Lifetime;
-use nvlab_run::result::RESULTS_VERSION;
+use nvlab_run::result::{Lifetime, RESULTS_VERSION};
 use nvlab_run::sample;
 
 #[test]

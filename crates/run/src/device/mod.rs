@@ -46,7 +46,7 @@ use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
 use nvlab_units::{Geometry, Span, Time, Total};
 use std::any::Any;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 /// Counts a meter follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -193,6 +193,11 @@ pub struct Insides<'a> {
     pub host_bytes: Option<u64>,
     /// What its flash did, if it has any.
     pub flash: Option<FlashInsides<'a>>,
+    /// The blocks of its data array that wear with what the host writes; `None`: all. The others hold a status or take the place
+    /// of worn ones.
+    pub wearing: Option<Range<usize>>,
+    /// What its flash did, if that is behind a controller that is not simulated.
+    pub hidden: Option<HiddenFlash>,
     /// Bytes of the controller's tables in this program.
     pub memory_bytes: u64,
     /// Host time spent waiting for room in the write buffer.
@@ -219,6 +224,12 @@ pub struct Insides<'a> {
 }
 
 impl Insides<'_> {
+    /// Erase counts of the blocks that wear with what the host writes, of the data array.
+    pub(super) fn wearing_of<'c>(&self, cells: &'c Cells) -> &'c [u32] {
+        let all = cells.erase_counts();
+        self.wearing.as_ref().map_or(all, |blocks| &all[blocks.clone()])
+    }
+
     /// Of a device that has no other counts.
     pub(super) fn of(causes: Causes) -> Self {
         Insides {
@@ -232,6 +243,8 @@ impl Insides<'_> {
             absorbed_units: 0,
             host_bytes: None,
             flash: None,
+            wearing: None,
+            hidden: None,
             memory_bytes: 0,
             buffer_wait: Total::default(),
             merge_wait: Total::default(),
@@ -245,6 +258,22 @@ impl Insides<'_> {
             levelling: None,
         }
     }
+}
+
+/// What flash did whose blocks are not simulated. Its controller writes nothing besides and wears all blocks evenly: no real one
+/// lasts longer.
+#[derive(Clone, Copy, Debug)]
+pub struct HiddenFlash {
+    /// Steps read and programmed, each of a page.
+    pub reads: u64,
+    /// See `reads`.
+    pub programs: u64,
+    /// Times of a read, a program, an erase.
+    pub times: [Span; 3],
+    /// Its shape.
+    pub geometry: Geometry,
+    /// Rated cycles of a block.
+    pub rated_cycles: u32,
 }
 
 /// What the flash of a device did.

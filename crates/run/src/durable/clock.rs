@@ -12,6 +12,8 @@ pub enum Activity {
     Compute,
     /// The processor compresses records.
     Compress,
+    /// It decompresses them, to be applied.
+    Decompress,
     /// Records and status are written to the log.
     Write,
     /// Erasing blocks of the log.
@@ -22,12 +24,15 @@ pub enum Activity {
     Apply,
 }
 
-const ACTIVITIES: usize = 6;
+const ACTIVITIES: usize = 7;
+const NOT_ASIDE: u64 = u64::MAX;
 
 #[derive(Debug)]
 struct State {
     now_ps: AtomicU64,
     cut_ps: AtomicU64,
+    /// What time it is for work that is done aside; [`NOT_ASIDE`] if none is.
+    aside_ps: AtomicU64,
     spent_ps: [AtomicU64; ACTIVITIES],
 }
 
@@ -40,6 +45,7 @@ impl Default for Clock {
         Clock(Arc::new(State {
             now_ps: AtomicU64::new(0),
             cut_ps: AtomicU64::new(u64::MAX),
+            aside_ps: AtomicU64::new(NOT_ASIDE),
             spent_ps: Default::default(),
         }))
     }
@@ -48,17 +54,42 @@ impl Default for Clock {
 impl Clock {
     /// The time now.
     pub fn now(&self) -> Time {
-        Time::from_ps(self.0.now_ps.load(Relaxed))
+        match self.0.aside_ps.load(Relaxed) {
+            NOT_ASIDE => Time::from_ps(self.0.now_ps.load(Relaxed)),
+            aside => Time::from_ps(aside),
+        }
+    }
+
+    /// Does something while the program goes on: it begins now, and only the time of its own operations passes for it. Returns when
+    /// it ends. What it does to a device must be settled only when the program gets there: until then a power failure may undo it.
+    pub(crate) fn aside<T>(&self, work: impl FnOnce() -> T) -> (T, Time) {
+        self.0.aside_ps.store(self.now().ps(), Relaxed);
+        let done = work();
+        (done, Time::from_ps(self.0.aside_ps.swap(NOT_ASIDE, Relaxed)))
+    }
+
+    /// Whether something is done aside now.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.0.aside_ps.load(Relaxed) != NOT_ASIDE
     }
 
     /// Spends time until `end`. If the power fails before, the clock stops there and that moment is returned: what was
     /// under way is not done.
     pub fn until(&self, activity: Activity, end: Time) -> Result<(), Time> {
+        if self.is_aside() {
+            self.0.aside_ps.fetch_max(end.ps(), Relaxed);
+            return Ok(());
+        }
         let (now, cut) = (self.now(), Time::from_ps(self.0.cut_ps.load(Relaxed)));
         let reached = end.min(cut).max(now);
         self.0.spent_ps[activity as usize].fetch_add(reached.since(now).ps(), Relaxed);
         self.0.now_ps.store(reached.ps(), Relaxed);
         if end > cut { Err(cut) } else { Ok(()) }
+    }
+
+    /// Spends time until `end`, if that is not over, on something that a power failure does not spoil.
+    pub(crate) fn spend_until(&self, activity: Activity, end: Time) {
+        let _ = self.until(activity, end);
     }
 
     /// Spends time on something that a power failure does not spoil.
@@ -78,7 +109,7 @@ impl Clock {
 
     /// Fails without power.
     pub fn check(&self) -> io::Result<()> {
-        match self.now().ps() >= self.0.cut_ps.load(Relaxed) {
+        match self.0.now_ps.load(Relaxed) >= self.0.cut_ps.load(Relaxed) {
             true => Err(power_failed()),
             false => Ok(()),
         }

@@ -1,10 +1,12 @@
 //! A rotating disk below the host's cache: writes stay in the cache until a sync writes their sectors in order, reads are
-//! served by the cache (the host of system 001 has 384 MB of memory, slide 32; a log has 16).
+//! served by the cache (the host of system 001 has 384 MB of memory, slide 32; a log has 16). A sync that was started writes while the
+//! host does something else.
 
 use super::clock::{Activity, Clock, power_failed};
 use nvlab_medium::disk::{Disk, DiskConfig};
 use nvlab_medium::{InPlace, MediumError, MemStore, PowerCut, Store as _};
 use nvlab_rvm::Store;
+use nvlab_units::Time;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +16,10 @@ struct State {
     disk: Disk<MemStore>,
     /// What the host sees: the disk's contents with what was not yet written to it.
     cache: MemStore,
-    /// Sectors that differ from the disk.
+    /// Sectors that differ from what was queued to the disk.
     dirty: BTreeSet<u64>,
+    /// When the last write that was queued ends, if nobody has waited for it.
+    under_way: Option<Time>,
     length: u64,
     /// Bytes written to the disk.
     written: u64,
@@ -38,7 +42,8 @@ impl DiskStore {
         let store = MemStore::new(length);
         let (dirty, buffer) = (BTreeSet::new(), Vec::new());
         let disk = Disk::new(config, store);
-        let state = State { disk, cache: MemStore::new(length), dirty, length, written: 0, buffer };
+        let cache = MemStore::new(length);
+        let state = State { disk, cache, dirty, under_way: None, length, written: 0, buffer };
         DiskStore { state: Arc::new(Mutex::new(state)), clock, activity }
     }
 
@@ -49,8 +54,12 @@ impl DiskStore {
 
     /// After a power failure: the cache is empty, and is filled again from the disk.
     pub fn restart(&self) -> Result<(), MediumError> {
-        let State { disk, cache, dirty, length, .. } = &mut *self.state();
+        let State { disk, cache, dirty, under_way, length, .. } = &mut *self.state();
         dirty.clear();
+        if under_way.take().is_some() {
+            // Nobody noticed the power failure here: the clock has stopped at it.
+            disk.cut(self.clock.now());
+        }
         let mut bytes = vec![0; *length as usize];
         disk.read(self.clock.now(), 0, *length, &mut bytes)?;
         cache.write(0, &bytes);
@@ -68,6 +77,20 @@ impl State {
             Some(end) if end <= self.length => Ok(()),
             _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
         }
+    }
+
+    /// Queues every dirty sector at once: the drive takes up the next run without the host.
+    fn queue(&mut self, now: Time) -> io::Result<()> {
+        while let Some((offset, bytes)) = self.next_run() {
+            let State { disk, cache, buffer, written, under_way, .. } = self;
+            buffer.resize(bytes as usize, 0);
+            cache.read(offset, buffer);
+            let queued = disk.write(now, offset, bytes, buffer);
+            let served = queued.map_err(|error| io::Error::other(error.to_string()))?;
+            *under_way = Some(served.end);
+            *written += bytes;
+        }
+        Ok(())
     }
 
     /// The first run of dirty sectors, which are dirty no more: offset and bytes.
@@ -112,24 +135,29 @@ impl Store for DiskStore {
     fn sync(&self) -> io::Result<()> {
         self.clock.check()?;
         let mut state = self.state();
-        // All are queued at once: the drive takes up the next one without the host.
-        let queued = self.clock.now();
-        while let Some((offset, bytes)) = state.next_run() {
-            let State { disk, cache, buffer, written, .. } = &mut *state;
-            buffer.resize(bytes as usize, 0);
-            cache.read(offset, buffer);
-            let served = disk
-                .write(queued, offset, bytes, buffer)
-                .map_err(|error| io::Error::other(error.to_string()))?;
-            match self.clock.until(self.activity, served.end) {
-                Ok(()) => disk.settle(served.end),
-                Err(cut) => {
-                    disk.cut(cut);
-                    return Err(power_failed());
-                }
+        state.queue(self.clock.now())?;
+        let Some(end) = state.under_way else { return Ok(()) };
+        if self.clock.is_aside() {
+            // The program has not got there: see `start_sync`.
+            return self.clock.until(self.activity, end).map_err(|_| power_failed());
+        }
+        state.under_way = None;
+        match self.clock.until(self.activity, end) {
+            Ok(()) => state.disk.settle(end),
+            Err(cut) => {
+                state.disk.cut(cut);
+                return Err(power_failed());
             }
-            *written += bytes;
         }
         Ok(())
+    }
+
+    fn start_sync(&self) -> io::Result<bool> {
+        self.clock.check()?;
+        let (mut state, now) = (self.state(), self.clock.now());
+        state.queue(now)?;
+        state.disk.settle(now);
+        state.under_way = state.under_way.filter(|&end| end > now);
+        Ok(state.under_way.is_none())
     }
 }

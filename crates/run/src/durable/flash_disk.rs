@@ -16,6 +16,9 @@ struct Device {
     bytes: Mutex<Vec<u8>>,
     config: NorConfig,
     sector_bytes: u64,
+    /// Steps of reads and programs.
+    read: AtomicU64,
+    programmed: AtomicU64,
     written: AtomicU64,
     clock: Clock,
 }
@@ -33,6 +36,8 @@ impl FlashDisk {
             bytes: Mutex::new(bytes),
             config,
             sector_bytes,
+            read: AtomicU64::new(0),
+            programmed: AtomicU64::new(0),
             written: AtomicU64::new(0),
             clock,
         }))
@@ -43,9 +48,21 @@ impl FlashDisk {
         self.0.written.load(Relaxed)
     }
 
-    /// Steps of the array for whole rows of a gang.
-    fn steps(&self, bytes: u64, step: Span) -> Span {
-        step * bytes.div_ceil(self.0.config.flash.geometry.page_bytes())
+    /// Steps of the array that reads took, and writes.
+    pub fn steps(&self) -> [u64; 2] {
+        [&self.0.read, &self.0.programmed].map(|steps| steps.load(Relaxed))
+    }
+
+    /// The array.
+    pub fn config(&self) -> &NorConfig {
+        &self.0.config
+    }
+
+    /// Takes note of the steps of the array for whole rows of a gang, and returns their time.
+    fn take(&self, steps: &AtomicU64, bytes: u64, step: Span) -> Span {
+        let count = bytes.div_ceil(self.0.config.flash.geometry.page_bytes());
+        steps.fetch_add(count, Relaxed);
+        step * count
     }
 
     fn range(&self, offset: u64, bytes: usize) -> io::Result<std::ops::Range<usize>> {
@@ -65,7 +82,7 @@ impl Store for FlashDisk {
 
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
         let range = self.range(offset, into.len())?;
-        let took = self.steps(into.len() as u64, self.0.config.flash.timing.read[0]);
+        let took = self.take(&self.0.read, into.len() as u64, self.0.config.flash.timing.read[0]);
         into.copy_from_slice(&self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner)[range]);
         self.0.clock.spend(Activity::Read, took);
         Ok(())
@@ -79,7 +96,7 @@ impl Store for FlashDisk {
         let erase = flash.timing.erase.ps() as u128 * bytes as u128 / flash.geometry.block_bytes() as u128;
         let erase = Span::from_ps(u64::try_from(erase).unwrap_or(u64::MAX));
         self.0.clock.spend(Activity::Erase, erase);
-        let end = self.0.clock.now() + self.steps(bytes, flash.timing.program);
+        let end = self.0.clock.now() + self.take(&self.0.programmed, bytes, flash.timing.program);
         self.0.clock.until(Activity::Write, end).map_err(|_| power_failed())?;
         self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner)[range].copy_from_slice(data);
         self.0.written.fetch_add(bytes, Relaxed);

@@ -14,7 +14,7 @@ use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::log::status;
 use nvlab_rvm::record::Headers;
 use nvlab_rvm::{Error, Region, Result, Rvm, Store};
-use nvlab_units::{Rate, Span};
+use nvlab_units::{Rate, Span, Time};
 use nvlab_workload::Changes;
 
 /// The device of a log, to look at its counts.
@@ -42,14 +42,20 @@ impl Device {
     }
 }
 
-/// A host. Its program is one thread.
+/// A host. Its programs are one thread here.
 #[derive(Debug)]
 pub struct Host {
     rvm: Rvm,
     region: Region,
     headers: Headers,
-    /// Rate of compressing, if records are compressed and that takes time.
+    /// Rates of compressing and of decompressing, if records are compressed and that takes time.
     compress: Option<Rate>,
+    decompress: Option<Rate>,
+    /// Bytes decompressed so far.
+    decompressed: u64,
+    /// Whether large records are begun before their commit.
+    writes_ahead: bool,
+    background: Option<Background>,
     /// The software and the link, for each commit.
     overhead: Span,
     /// What time it is.
@@ -73,26 +79,120 @@ impl Host {
         };
         let (rvm, device) = open(design, host, seed, &clock, &data)?;
         let region = rvm.map(SEGMENT, 0..host.memory_bytes)?;
-        let compress = host.compress_rate;
-        let overhead = design.path.overhead_host + design.path.overhead_device;
-        Ok(Host { rvm, region, headers: host.options.headers, compress, overhead, clock, device, data })
+        if let Some(flash) = device.flash() {
+            flash.drain().map_err(Error::io("erase", &NAME))?;
+        }
+        Ok(Host {
+            rvm,
+            region,
+            headers: host.options.headers,
+            compress: host.compress_rate,
+            decompress: host.decompress_rate,
+            decompressed: 0,
+            writes_ahead: matches!(host.device, LogDevice::Hybrid { writes_ahead: true, .. }),
+            background: host.truncate_at.map(|share| Background {
+                at_bytes: (host.log_bytes as f64 * share) as u64,
+                log_bytes: host.log_bytes,
+                applied_at: None,
+            }),
+            overhead: design.path.overhead_host + design.path.overhead_device,
+            clock,
+            device,
+            data,
+        })
     }
 
-    /// Runs a transaction until it is durable; the time of its commit.
+    /// Runs a transaction that begins now until it is durable; the time of its commit.
     pub fn run(&mut self, changes: &Changes) -> Result<Span> {
-        self.clock.spend(Activity::Compute, changes.compute);
-        let mut transaction = self.region.begin();
-        for (offset, data) in changes.iter() {
-            transaction.write(offset as usize, data)?;
+        let ready = self.clock.now() + changes.compute;
+        self.commit(changes, self.clock.now(), true)?;
+        Ok(self.clock.now().since(ready))
+    }
+
+    /// Commits a transaction whose program began to compute at `from`, after that has ended. Its stores come evenly while it computes:
+    /// what they store is what it computes. Without `flush` it becomes durable with the next one that is flushed.
+    pub fn commit(&mut self, changes: &Changes, from: Time, flush: bool) -> Result<()> {
+        let ranges = changes.iter().count() as u64;
+        if !self.writes_ahead {
+            self.clock.spend_until(Activity::Compute, from + changes.compute);
         }
-        let began = self.clock.now();
+        self.go_on_truncating(
+            changes.bytes() + (ranges + 2) * self.headers.range_bytes() as u64 + RECORD_BYTES,
+        )?;
+        let mut transaction = self.region.begin();
+        for (index, (offset, data)) in (1..).zip(changes.iter()) {
+            self.clock.spend_until(Activity::Compute, from + changes.compute * index / ranges);
+            transaction.write(offset as usize, data)?;
+            // What it stores last it commits at once.
+            if self.writes_ahead && index < ranges {
+                transaction.write_ahead()?;
+            }
+        }
+        self.clock.spend_until(Activity::Compute, from + changes.compute);
         if let Some(rate) = self.compress {
-            let ranges = changes.iter().count() * self.headers.range_bytes();
-            self.clock.spend(Activity::Compress, rate.transfer(changes.bytes() + ranges as u64));
+            let ranges = ranges * self.headers.range_bytes() as u64;
+            self.clock.spend(Activity::Compress, rate.transfer(changes.bytes() + ranges));
         }
         self.clock.spend(Activity::Write, self.overhead);
-        transaction.commit()?;
-        Ok(self.clock.now().since(began))
+        match flush {
+            true => transaction.commit()?,
+            false => transaction.commit_no_flush()?,
+        }
+        self.count_decompressed();
+        Ok(())
+    }
+
+    /// Applies the log to the data, and waits for all that was put off.
+    pub fn truncate(&mut self) -> Result<()> {
+        self.wait_until_applied()?;
+        self.rvm.truncate()?;
+        self.count_decompressed();
+        match self.device.flash() {
+            Some(flash) => flash.drain().map_err(Error::io("erase", &NAME)),
+            None => Ok(()),
+        }
+    }
+
+    /// Truncation in the background: begins it, or ends it if it is time, before a record of at most so many bytes.
+    fn go_on_truncating(&mut self, record_bytes: u64) -> Result<()> {
+        let Some(Background { at_bytes, log_bytes, applied_at }) = self.background else { return Ok(()) };
+        let live = self.rvm.statistics().live_bytes;
+        if let Some(at) = applied_at {
+            if self.clock.now() >= at || live + record_bytes > log_bytes {
+                self.wait_until_applied()?;
+            }
+        } else if live >= at_bytes {
+            let clock = self.clock.clone();
+            let (applied, end) = clock.aside(|| {
+                let applied = self.rvm.apply();
+                self.count_decompressed();
+                applied
+            });
+            if applied? {
+                self.background = Some(Background { at_bytes, log_bytes, applied_at: Some(end) });
+            }
+        }
+        Ok(())
+    }
+
+    /// The truncation under way in the background ends.
+    fn wait_until_applied(&mut self) -> Result<()> {
+        let Some(Background { applied_at, .. }) = &mut self.background else { return Ok(()) };
+        let Some(at) = applied_at.take() else { return Ok(()) };
+        self.clock.spend_until(Activity::Apply, at);
+        if let Data::Disk(disk) = &self.data {
+            disk.start_sync().map_err(Error::io("write", &SEGMENT))?;
+        }
+        self.rvm.discard_applied()
+    }
+
+    /// Spends the time to decompress what was applied since the last call.
+    fn count_decompressed(&mut self) {
+        let bytes = self.rvm.statistics().decompressed_bytes;
+        if let Some(rate) = self.decompress {
+            self.clock.spend(Activity::Decompress, rate.transfer(bytes - self.decompressed));
+        }
+        self.decompressed = bytes;
     }
 
     /// The library.
@@ -113,6 +213,19 @@ impl Host {
     }
 }
 
+/// Truncation in the background.
+#[derive(Clone, Copy, Debug)]
+struct Background {
+    /// It begins when so many bytes are in the log, which takes so many.
+    at_bytes: u64,
+    log_bytes: u64,
+    /// When what it applies is in the data, if one is under way.
+    applied_at: Option<Time>,
+}
+
+/// A record has no more bytes beside its ranges, with the record that names the segment.
+const RECORD_BYTES: u64 = 256;
+
 /// Makes the log and opens it.
 fn open(design: &Design, host: &Recoverable, seed: u64, clock: &Clock, data: &Data) -> Result<(Rvm, Device)> {
     let nor = |program| host.nor_config(design, program, seed);
@@ -122,7 +235,7 @@ fn open(design: &Design, host: &Recoverable, seed: u64, clock: &Clock, data: &Da
     let (data, options) = (data.clone(), host.options);
     match host.device {
         LogDevice::Flash { program, spares } => {
-            let flash = NorFlash::new(nor(program), clock.clone());
+            let flash = NorFlash::new(nor(program), host.truncate_at.is_some(), clock.clone());
             let log = FlashLog::create(flash.clone(), seed, spares)?;
             Ok((Rvm::open(log, data, options)?, Device::Flash(flash)))
         }
@@ -137,11 +250,12 @@ fn open(design: &Design, host: &Recoverable, seed: u64, clock: &Clock, data: &Da
             Ok((Rvm::open(on_store(disk.clone())?, data, options)?, Device::Disk(disk)))
         }
         LogDevice::BatteryRam { delays } => {
-            let ram = RamStore::new(design.ram_config(&host.medium, seed), delays, clock.clone());
+            let config = design.ram_config(&host.medium, seed);
+            let ram = RamStore::new(config, bytes, delays, clock.clone());
             Ok((Rvm::open(on_store(ram)?, data, options)?, Device::Ram))
         }
-        LogDevice::Hybrid { program, spares, large_from } => {
-            let flash = NorFlash::new(nor(program), clock.clone());
+        LogDevice::Hybrid { program, spares, large_from, .. } => {
+            let flash = NorFlash::new(nor(program), host.truncate_at.is_some(), clock.clone());
             let disk = disk(host.large.as_ref().expect("a hybrid log has a disk"));
             let small = FlashLog::create(flash.clone(), seed, spares)?;
             let log = HybridLog::create(small, Box::new(disk.clone()), NAME, large_from as usize)?;

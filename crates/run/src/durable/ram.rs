@@ -18,10 +18,11 @@ pub struct RamStore {
 }
 
 impl RamStore {
-    /// A memory of zeros.
-    pub fn new(config: RamConfig, delays: bool, clock: Clock) -> RamStore {
-        let store = MemStore::new(config.capacity_bytes);
-        RamStore { ram: Mutex::new(Ram::new(config, store)), delays, clock }
+    /// `bytes` of a memory, all zero.
+    pub fn new(config: RamConfig, bytes: u64, delays: bool, clock: Clock) -> RamStore {
+        assert!(bytes <= config.capacity_bytes, "{bytes} B of a memory of {} B", config.capacity_bytes);
+        let ram = Ram::new(RamConfig { capacity_bytes: bytes, ..config }, MemStore::new(bytes));
+        RamStore { ram: Mutex::new(ram), delays, clock }
     }
 
     fn ram(&self) -> io::Result<MutexGuard<'_, Ram<MemStore>>> {

@@ -24,6 +24,8 @@ pub(super) struct Changes {
     segments: Vec<(u32, Pages)>,
     /// Index of the one that was changed last: most records change one.
     last: usize,
+    /// Bytes decompressed since [`Changes::take_decompressed`].
+    decompressed_bytes: u64,
 }
 
 impl Changes {
@@ -59,6 +61,7 @@ impl Changes {
                 continue;
             }
             self.store(&mut queue, find)?;
+            self.decompressed_bytes += modifications.decompressed_bytes();
             let mut result = Ok(());
             let listed = modifications.each(|Modification { segment, offset, data }| {
                 if result.is_ok() {
@@ -118,6 +121,11 @@ impl Changes {
     /// Takes note of how long the segments are now.
     pub fn measure(&mut self) -> Result<()> {
         self.segments.iter_mut().try_for_each(|(_, pages)| pages.measure())
+    }
+
+    /// Bytes that were decompressed since the last call.
+    pub fn take_decompressed(&mut self) -> u64 {
+        std::mem::take(&mut self.decompressed_bytes)
     }
 
     /// How many segments were changed.

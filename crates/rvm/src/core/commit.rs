@@ -128,8 +128,11 @@ impl Core {
         }
         // SAFETY: as the caller promises.
         unsafe { transaction.undo() };
+        let ahead_bytes = transaction.ahead_bytes;
         transaction.clear();
-        self.state().statistics.aborts += 1;
+        let statistics = &mut self.state().statistics;
+        statistics.aborts += 1;
+        statistics.ahead_undone_bytes += ahead_bytes;
         Ok(())
     }
 
@@ -148,6 +151,7 @@ impl Core {
                 return Ok(state);
             }
             state = match self.options.truncation {
+                Truncation::WhenFull if state.applied.is_some() => self.end_applied(state)?,
                 Truncation::WhenFull => self.truncate(state)?,
                 Truncation::Background { .. } if state.is_truncating => self.wait_for_space(state),
                 Truncation::Background { .. } => self.truncate(state)?,

@@ -1,5 +1,6 @@
 //! The machinery below the safe interface: shared state, commits, forces, truncation, recovery, memory.
 
+mod ahead;
 mod batch;
 mod changed;
 mod changes;

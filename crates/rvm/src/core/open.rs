@@ -43,6 +43,7 @@ impl Core {
             force_time: Duration::ZERO,
             syncs: Syncs::default(),
             is_truncating: false,
+            applied: None,
             is_closing: false,
             failed: None,
             segments: Vec::new(),
@@ -54,6 +55,7 @@ impl Core {
         let core = Core {
             options,
             capacity: exclusive(&mut log).capacity(),
+            ahead_bytes_min: exclusive(&mut log).ahead_bytes_min(),
             log,
             view,
             state: Mutex::new(state),
@@ -104,7 +106,8 @@ impl Core {
         range: &Range<u64>,
     ) -> Result<MutexGuard<'a, State>> {
         while state.segments[segment].is_behind(range, state.status.head) {
-            state = if state.is_truncating { self.wait_for_space(state) } else { self.truncate(state)? };
+            let is_waited_for = state.is_truncating && state.applied.is_none();
+            state = if is_waited_for { self.wait_for_space(state) } else { self.truncate(state)? };
             state.check()?;
         }
         Ok(state)

@@ -29,12 +29,15 @@ pub struct Recovery {
     pub applied_bytes: u64,
     /// Segments they were written to.
     pub segments: u32,
+    /// Bytes that were decompressed.
+    pub decompressed_bytes: u64,
 }
 
 /// What the records of a log say.
 struct Found<'s> {
     segments: &'s dyn Segments,
     commits: u64,
+    decompressed_bytes: u64,
     /// The segments that are named, and opened when they are.
     named: BTreeMap<u32, (String, Result<Arc<dyn Store>>)>,
     /// Where the last change of each segment ends.
@@ -69,6 +72,7 @@ impl Found<'_> {
             }
             Contents::Commit(modifications) => {
                 self.commits += 1;
+                self.decompressed_bytes += modifications.decompressed_bytes();
                 let listed = modifications.each(|Modification { segment, offset, data }| {
                     let end = self.ends.entry(segment).or_default();
                     *end = (*end).max(offset.saturating_add(data.len() as u64));
@@ -100,6 +104,7 @@ pub(super) fn recover(
     let mut found = Found {
         segments,
         commits: 0,
+        decompressed_bytes: 0,
         named: BTreeMap::new(),
         ends: BTreeMap::new(),
         keeps: view.is_none(),
@@ -140,7 +145,15 @@ pub(super) fn recover(
     let segments = changes.segments() as u32;
     let applied_bytes = changes.finish()?;
     exclusive(log).reset(tail)?;
-    Ok(Recovery { commits: found.commits, log_bytes: tail - head, applied_bytes, segments })
+    // Once to be checked, and what was not kept once more.
+    let decompressed_bytes = found.decompressed_bytes + changes.take_decompressed();
+    Ok(Recovery {
+        commits: found.commits,
+        log_bytes: tail - head,
+        applied_bytes,
+        segments,
+        decompressed_bytes,
+    })
 }
 
 /// Refuses a segment that has not got `end` bytes.

@@ -44,6 +44,8 @@ pub struct Core {
     /// Of the truncation under way, which alone uses it.
     pub(super) changes: Mutex<Changes>,
     pub(super) capacity: u64,
+    /// [`Log::ahead_bytes_min`].
+    pub(super) ahead_bytes_min: Option<usize>,
 }
 
 /// A segment in use.
@@ -121,6 +123,8 @@ pub(super) struct State {
     /// Of those that take long, the syncs.
     pub syncs: Syncs,
     pub is_truncating: bool,
+    /// Where the records end that a truncation in two steps has applied.
+    pub applied: Option<u64>,
     /// The log is closed: the background thread ends.
     pub is_closing: bool,
     pub failed: Option<Arc<Error>>,

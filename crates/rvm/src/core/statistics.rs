@@ -15,6 +15,10 @@ pub struct Statistics {
     pub range_bytes: u64,
     /// Bytes of records, headers included.
     pub logged_bytes: u64,
+    /// Bytes written ahead of commits, and those of them whose transactions were undone.
+    pub ahead_bytes: u64,
+    /// See `ahead_bytes`.
+    pub ahead_undone_bytes: u64,
     /// Bytes of records that name segments.
     pub name_bytes: u64,
     /// Forces of the log.
@@ -23,6 +27,8 @@ pub struct Statistics {
     pub truncations: u64,
     /// Bytes that truncations wrote to segments.
     pub applied_bytes: u64,
+    /// Bytes that truncations decompressed.
+    pub decompressed_bytes: u64,
     /// Bytes between head and tail of the log now.
     pub live_bytes: u64,
 }

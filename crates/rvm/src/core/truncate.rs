@@ -22,18 +22,38 @@ impl Drop for UnderWay<'_> {
 
 impl Core {
     /// Truncates the log to the records committed after this call.
-    pub(super) fn truncate<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-        while state.is_truncating {
-            state = self.wait_for_space(state);
+    pub(super) fn truncate<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+        let state = self.end_applied(state)?;
+        let Some(end) = self.apply(state)? else { return Ok(self.state()) };
+        self.discard(end)
+    }
+
+    /// Ends the truncation under way: waits for it, or, if it is one in two steps, takes the second.
+    pub(super) fn end_applied<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> Result<MutexGuard<'a, State>> {
+        loop {
+            state.check()?;
+            state = match state.applied.take() {
+                Some(end) => {
+                    drop(state);
+                    self.discard(end)?
+                }
+                None if state.is_truncating => self.wait_for_space(state),
+                None => return Ok(state),
+            };
         }
-        state.check()?;
-        let end = state.tail();
-        if end == state.status.head {
-            return Ok(state);
+    }
+
+    /// The first step of a truncation: every record so far is applied to the segments, durably. Returns where they end.
+    fn apply(&self, mut state: MutexGuard<'_, State>) -> Result<Option<u64>> {
+        let (head, end) = (state.status.head, state.tail());
+        if end == head {
+            return Ok(None);
         }
         state.is_truncating = true;
         let under_way = UnderWay(self);
-        let head = state.status.head;
         let changed = state.segments.iter().filter(|segment| segment.is_logged(head));
         let changed: Vec<_> = changed.map(|segment| (segment.name.clone(), segment.store.clone())).collect();
         state.segments.iter_mut().for_each(|segment| segment.is_named = false);
@@ -41,21 +61,55 @@ impl Core {
             state.store_through();
             let is_stored = state.write_through.is_some();
             drop(state);
-            if is_stored { self.end_epoch(end, &changed) } else { self.apply_epoch(end) }
+            if is_stored { sync(&changed) } else { self.apply_epoch(end) }
         });
+        std::mem::forget(under_way);
+        let mut state = self.state();
+        match result {
+            Ok(bytes) => {
+                state.statistics.applied_bytes += bytes;
+                Ok(Some(end))
+            }
+            Err(error) => {
+                state.is_truncating = false;
+                self.wake_space(&state);
+                Err(self.fail(state, error))
+            }
+        }
+    }
+
+    /// The second step: the head moves behind the records that were applied.
+    fn discard(&self, end: u64) -> Result<MutexGuard<'_, State>> {
+        let under_way = UnderWay(self);
+        let moved = self.move_head(end);
         std::mem::forget(under_way);
         let mut state = self.state();
         state.is_truncating = false;
         self.wake_space(&state);
-        match result {
-            Ok(bytes) => {
+        match moved {
+            Ok(()) => {
                 state.status.head = end;
                 state.statistics.truncations += 1;
-                state.statistics.applied_bytes += bytes;
                 Ok(state)
             }
             Err(error) => Err(self.fail(state, error)),
         }
+    }
+
+    /// [`Core::apply`], to be followed by [`Core::discard_applied`].
+    pub(crate) fn apply_now(&self) -> Result<bool> {
+        let state = self.end_applied(self.state())?;
+        let applied = self.apply(state)?;
+        self.state().applied = applied;
+        Ok(applied.is_some())
+    }
+
+    /// The second step of the truncation whose first was taken, unless a commit that found no room took it.
+    pub(crate) fn discard_applied(&self) -> Result<()> {
+        let mut state = self.state();
+        let Some(end) = state.applied.take() else { return Ok(()) };
+        drop(state);
+        self.discard(end).map(|_| ())
     }
 
     fn apply_epoch(&self, end: u64) -> Result<u64> {
@@ -65,7 +119,7 @@ impl Core {
         let head = windows.head();
         changes.apply(windows, head, end, &mut |number| Ok(self.segment(number)))?;
         let bytes = changes.finish()?;
-        self.move_head(end)?;
+        self.state().statistics.decompressed_bytes += changes.take_decompressed();
         Ok(bytes)
     }
 
@@ -74,15 +128,6 @@ impl Core {
     fn move_head(&self, end: u64) -> Result<()> {
         self.state().check()?;
         self.log().truncate(end)
-    }
-
-    /// Of an epoch whose changes have been stored to the segments.
-    fn end_epoch(&self, end: u64, changed: &[(String, Arc<dyn Store>)]) -> Result<u64> {
-        for (name, store) in changed {
-            store.sync().map_err(Error::io("sync", name))?;
-        }
-        self.move_head(end)?;
-        Ok(0)
     }
 
     fn segment(&self, number: u32) -> (String, Arc<dyn Store>) {
@@ -110,4 +155,12 @@ impl Core {
     pub(super) fn is_full(&self, state: &State, percent: u8) -> bool {
         state.tail() - state.status.head > self.capacity / 100 * u64::from(percent)
     }
+}
+
+/// Of an epoch whose changes have been stored to the segments.
+fn sync(changed: &[(String, Arc<dyn Store>)]) -> Result<u64> {
+    for (name, store) in changed {
+        store.sync().map_err(Error::io("sync", name))?;
+    }
+    Ok(0)
 }

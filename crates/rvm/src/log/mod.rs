@@ -93,6 +93,16 @@ pub trait Log: Debug + Send {
     fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()>;
     /// Writes the status once more, and makes it and everything rewritten durable.
     fn end_rewrite(&mut self) -> Result<()>;
+    /// So many bytes are worth writing ahead; `None`: it writes nothing ahead.
+    fn ahead_bytes_min(&self) -> Option<usize> {
+        None
+    }
+    /// Begins to write what will most likely be appended at `position`, not before the tail, and does not wait for it; returns the bytes
+    /// that no earlier call has written. They are no part of the log before they are appended; an append that brings other bytes writes
+    /// those.
+    fn write_ahead(&mut self, _position: u64, _data: &[u8]) -> Result<usize> {
+        Ok(0)
+    }
     /// Makes every append before durable. Once it has failed, so do all calls that write: a later sync may succeed although it
     /// does not write what the failed one should have.
     fn force(&mut self) -> Result<()>;
@@ -143,6 +153,12 @@ impl<L: Log + ?Sized> Log for Box<L> {
     }
     fn append(&mut self, position: u64, data: &[u8]) -> Result<()> {
         (**self).append(position, data)
+    }
+    fn ahead_bytes_min(&self) -> Option<usize> {
+        (**self).ahead_bytes_min()
+    }
+    fn write_ahead(&mut self, position: u64, data: &[u8]) -> Result<usize> {
+        (**self).write_ahead(position, data)
     }
     fn begin_rewrite(&mut self) -> Result<()> {
         (**self).begin_rewrite()

@@ -45,6 +45,13 @@ pub struct Modifications<'a> {
     compressed: bool,
 }
 
+impl Modifications<'_> {
+    /// Bytes that were decompressed to read it.
+    pub(crate) fn decompressed_bytes(&self) -> u64 {
+        if self.compressed { self.body.len() as u64 } else { 0 }
+    }
+}
+
 impl<'a> Record<'a> {
     /// The length a header states; `None` if no record begins so.
     pub fn length(header: &[u8; HEADER_BYTES]) -> Option<usize> {

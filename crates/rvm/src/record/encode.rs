@@ -22,11 +22,7 @@ impl<'a> Encoder<'a> {
     /// Begins a record. `out` holds zeros.
     #[inline(always)]
     pub fn new(out: &'a mut [u8], headers: Headers) -> Encoder<'a> {
-        let end = match headers {
-            Headers::Compact => HEADER_BYTES,
-            Headers::Original => 48,
-        };
-        Encoder { out, end, headers, ranges: 0, segment: 0 }
+        Encoder { out, end: headers.before_ranges(), headers, ranges: 0, segment: 0 }
     }
 
     /// Adds the new bytes of a range.
@@ -72,6 +68,11 @@ impl<'a> Encoder<'a> {
         let start = self.end;
         self.end += bytes;
         &mut self.out[start..self.end]
+    }
+
+    /// Where the next range begins.
+    pub(crate) fn end(&self) -> usize {
+        self.end
     }
 
     /// Ends the record and returns its bytes. `number` counts transactions (only the original's headers have room for it).

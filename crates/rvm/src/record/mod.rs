@@ -65,6 +65,14 @@ impl Headers {
         }
     }
 
+    /// Those of them before the ranges.
+    pub(crate) const fn before_ranges(self) -> usize {
+        match self {
+            Headers::Compact => HEADER_BYTES,
+            Headers::Original => 48,
+        }
+    }
+
     /// Bytes of a range's header.
     pub const fn range_bytes(self) -> usize {
         match self {

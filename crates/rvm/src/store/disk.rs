@@ -259,6 +259,17 @@ impl Store for DiskFile {
         })
     }
 
+    /// Sometimes it has all been written when it returns.
+    fn start_sync(&self) -> io::Result<bool> {
+        let is_done = self.disk.state().draws.coin();
+        self.change(|file, half| {
+            if is_done && !half {
+                file.settle();
+            }
+            file.cached.is_empty()
+        })
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
         match state.begin()? {

@@ -27,6 +27,11 @@ pub trait Store: Debug + Send + Sync {
     fn set_len(&self, bytes: u64) -> io::Result<()>;
     /// Makes everything before durable.
     fn sync(&self) -> io::Result<()>;
+    /// Begins to write what is not durable yet and does not wait for it: a hint. Returns whether everything before is durable
+    /// already, so that a sync would return at once.
+    fn start_sync(&self) -> io::Result<bool> {
+        Ok(false)
+    }
     /// The file that can be mapped; without one, a region is read whole.
     fn file(&self) -> Option<&File> {
         None

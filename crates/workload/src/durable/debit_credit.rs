@@ -25,13 +25,15 @@ use std::ops::Range;
 
 /// The first word of the text.
 pub const KIND: &str = "debit-credit";
-const KEYS: [&str; 6] = ["style", "accounts", "cpu", "rate", "arrivals", "until"];
+const KEYS: [&str; 7] = ["style", "accounts", "cpu", "threads", "rate", "arrivals", "until"];
 const ACCOUNTS_PER_BRANCH: u64 = 100_000;
 const TELLERS_PER_BRANCH: u64 = 10;
 /// Entries of the history before the oldest is overwritten.
 const HISTORY_ROWS: u64 = 1 << 16;
 /// Tables begin at multiples of this, at least so far behind the one before.
 const ALIGNMENT: u64 = 4096;
+/// Programs that commit at the same time, at most.
+const THREADS_MAX: u64 = 4096;
 /// The largest deposit or withdrawal (TPC-B clause 1.3).
 const DELTA_MAX: u64 = 999_999;
 
@@ -85,6 +87,16 @@ pub struct DebitCreditConfig {
     pub limits: Limits,
 }
 
+/// `threads=`, or an open loop.
+fn pace(words: &Words) -> Result<Pace, WorkloadError> {
+    let threads = words.number("threads", 1..=THREADS_MAX)?.map(|threads| threads as u32);
+    match (Pace::parse(words, "100/s")?, threads) {
+        (Pace::Closed { .. }, Some(depth)) => Ok(Pace::Closed { depth }),
+        (_, Some(_)) => Err(words.error("threads= is a closed loop and rate= an open one: give one of them")),
+        (pace, None) => Ok(pace),
+    }
+}
+
 impl DebitCreditConfig {
     /// Reads a text such as `'debit-credit style=sidney cpu=1ms'`.
     pub fn parse(text: &str) -> Result<DebitCreditConfig, WorkloadError> {
@@ -98,7 +110,7 @@ impl DebitCreditConfig {
             style,
             accounts: words.number("accounts", 1..=10_000_000)?.unwrap_or(ACCOUNTS_PER_BRANCH) as u32,
             cpu: words.quantity("cpu", quantity::span)?.unwrap_or(style.cpu()),
-            pace: Pace::parse(&words, "100/s")?,
+            pace: pace(&words)?,
             limits: Limits::parse(&words, "transactions")?,
         })
     }

@@ -7,6 +7,8 @@ use crate::checksum::crc32c;
 pub const HEADER: usize = 24;
 /// So many of them are checked.
 const CHECKED: usize = 20;
+const LARGE: u32 = 1;
+const GOES_ON: u32 = 2;
 
 /// An append that the small log knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Entry {
     pub bytes: u32,
     /// Whether its bytes are on the store.
     pub is_large: bool,
+    /// Whether the append goes on with the next entry.
+    pub goes_on: bool,
     pub crc: u32,
 }
 
@@ -29,7 +33,8 @@ impl Entry {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(&self.position.to_le_bytes());
         header[8..12].copy_from_slice(&self.bytes.to_le_bytes());
-        header[12..16].copy_from_slice(&u32::from(self.is_large).to_le_bytes());
+        let flags = (u32::from(self.is_large) * LARGE) | (u32::from(self.goes_on) * GOES_ON);
+        header[12..16].copy_from_slice(&flags.to_le_bytes());
         header[16..20].copy_from_slice(&self.crc.to_le_bytes());
         let crc = Self::header_crc(&header, status, at);
         header[CHECKED..].copy_from_slice(&crc.to_le_bytes());
@@ -41,8 +46,12 @@ impl Entry {
         let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
         let position = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));
         // The checksum last: entries are looked for at every byte.
-        let is_valid = word(12) < 2 && word(8) > 0 && word(CHECKED) == Self::header_crc(header, status, at);
-        let entry = Entry { position, bytes: word(8), is_large: word(12) == 1, crc: word(16) };
+        let flags = word(12);
+        let is_valid = flags & !(LARGE | GOES_ON) == 0
+            && word(8) > 0
+            && word(CHECKED) == Self::header_crc(header, status, at);
+        let (is_large, goes_on) = (flags & LARGE != 0, flags & GOES_ON != 0);
+        let entry = Entry { position, bytes: word(8), is_large, goes_on, crc: word(16) };
         is_valid.then_some(entry)
     }
 

@@ -14,6 +14,10 @@
 //! 4. The status is on the store. It changes before the small log is truncated or reset: a power failure in between leaves
 //!    entries that are before the head or of another generation, and both are passed over.
 //!
+//! 5. What is written ahead ([`Log::write_ahead`]) lies at its place on the store, behind the tail. The append that brings the same
+//!    bytes has up to three entries: what comes before them, a stub for them, and the rest, in the small log if the store is idle by then.
+//!    Until the last of them is there, none of them says that anything of the append was durable.
+//!
 //! What it costs: a force after a large append is one of the store and one of the small log; so is a second append without one
 //! in between. A change of status forces the
 //! store twice. Opening reads the large appends in the log once to check them.
@@ -27,10 +31,11 @@
 //! |---|---|---|
 //! | 0 | 8 | position |
 //! | 8 | 4 | bytes |
-//! | 12 | 4 | 0: they follow this header; 1: they are on the store |
+//! | 12 | 4 | bit 0: they are on the store, otherwise they follow this header; bit 1: the append goes on with the next entry |
 //! | 16 | 4 | checksum of the bytes |
 //! | 20 | 4 | checksum of identity, generation, the position of this entry in the small log, and the 20 B before |
 
+mod ahead;
 mod entry;
 mod salvage;
 mod scan;
@@ -41,6 +46,7 @@ use crate::core::View;
 use crate::flash::by_block;
 use crate::log::status::{self, StatusPair};
 use crate::{Error, Result, Store};
+use ahead::Ahead;
 use entry::{Entry, HEADER};
 pub(crate) use salvage::has_entry;
 use std::collections::VecDeque;
@@ -65,6 +71,7 @@ pub struct HybridLog<L> {
     is_entry_unforced: bool,
     /// Large appends on the store that have no stub yet.
     unforced: Vec<Entry>,
+    ahead: Ahead,
     /// Where the next append begins; none before the reset that follows opening.
     tail: Option<u64>,
     /// Where it did at the last force.
@@ -140,6 +147,7 @@ impl<L: Log> HybridLog<L> {
             small_tail,
             is_entry_unforced: false,
             unforced,
+            ahead: Ahead::default(),
             tail: None,
             forced: 0,
             failed: None,
@@ -316,6 +324,7 @@ impl<L: Log> HybridLog<L> {
         self.small_tail = self.small.reset(self.small_tail)?;
         self.entries.clear();
         self.unforced.clear();
+        self.ahead = Ahead::default();
         self.is_entry_unforced = false;
         (self.tail, self.forced) = (Some(head), head);
         Ok(())
@@ -371,16 +380,26 @@ impl<L: Log> Log for HybridLog<L> {
         self.check()?;
         let end = position + data.len() as u64;
         self.status().check_append(self.tail, self.capacity(), position, data.len())?;
-        let bytes = u32::try_from(data.len())
-            .map_err(|_| Error::Invalid(format!("an append of {} B: at most 4 GiB", data.len())))?;
-        if bytes == 0 {
+        if u32::try_from(data.len()).is_err() {
+            return Err(Error::Invalid(format!("an append of {} B: at most 4 GiB", data.len())));
+        }
+        if data.is_empty() {
             return Ok(());
         }
-        let is_large = data.len() >= self.threshold;
-        let appended = self.try_append(Entry { position, bytes, is_large, crc: crc32c(&[data]) }, data);
+        let appended = self.try_append_parts(position, data);
         self.fail_on_error(appended)?;
         self.tail = Some(end);
         Ok(())
+    }
+
+    fn ahead_bytes_min(&self) -> Option<usize> {
+        Some(self.threshold)
+    }
+
+    fn write_ahead(&mut self, position: u64, data: &[u8]) -> Result<usize> {
+        self.check()?;
+        let written = self.try_write_ahead(position, data);
+        self.fail_on_error(written)
     }
 
     fn begin_rewrite(&mut self) -> Result<()> {
@@ -429,10 +448,14 @@ impl<L: Log> Log for HybridLog<L> {
         self.fail_on_error(cut)
     }
 
-    /// Everything before an entry was durable when that was appended, and the data of a large one too. Appends without one move
-    /// the mark on the store.
+    /// Everything before an entry was durable when that was appended, and the data of a large one too, but for an append that was
+    /// cut off between its entries. Appends without one move the mark on the store.
     fn mark(&self) -> Option<u64> {
         let marked = self.status.mark()?;
+        let cut_off = self.entries.iter().rev().take_while(|(entry, _)| entry.goes_on).last();
+        if let Some((first, _)) = cut_off {
+            return Some(first.position.max(marked));
+        }
         let durable = |entry: &Entry| if entry.is_large { entry.end() } else { entry.position };
         Some(self.entries.back().map_or(marked, |(entry, _)| durable(entry).max(marked)))
     }
