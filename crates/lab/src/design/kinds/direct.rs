@@ -243,10 +243,14 @@ fn bursts(
         context.wrong("path.kind", problem, "a medium of kind \"pcm\", and array.transfer = \"10.6 GB/s\"");
         return None;
     };
+    let turn = channel.transfer(path.word_bytes as u64);
+    // Several words that are programmed together are a row, which stays open.
+    let row_bytes = (pcm.step_bytes > pcm.cells.word_bytes).then_some(pcm.step_bytes as u64);
     Some(Some(Bursts {
         bytes: path.word_bytes,
         outstanding: path.outstanding,
-        // A place is free again when the line has come: its cells and its turn on the channel.
-        latency: pcm.cells.read + channel.transfer(path.word_bytes as u64),
+        // A place is free again when the line has come: its turn on the channel, behind its cells if no row is open.
+        latency: if row_bytes.is_some() { turn } else { pcm.cells.read + turn },
+        row_bytes,
     }))
 }
