@@ -116,12 +116,20 @@ impl<C: Controller> Attached<C> {
         self.free_at
     }
 
-    #[inline]
-    fn transfer(&mut self, now: Time, at: Time, bytes: u32, to_host: bool) -> Time {
-        let rate = if to_host { self.path.rate } else { self.path.rate_write };
-        let Some(rate) = rate else { return at };
-        let link = if to_host && self.path.full_duplex { &mut self.up } else { &mut self.down };
-        link.book(now, at, rate.transfer(bytes as u64)).end
+    /// The controller and the link towards the host: a function that sends bytes over it.
+    #[inline(always)]
+    fn sending(&mut self, now: Time) -> (&mut C, impl FnMut(Time, u64) -> Time) {
+        let link = if self.path.full_duplex { &mut self.up } else { &mut self.down };
+        let rate = self.path.rate;
+        (&mut self.controller, move |at, bytes| cross(link, rate, (now, at), bytes))
+    }
+
+    /// The controller and the link towards the device: a function that returns when the next bytes that are sent from `at` on
+    /// have arrived.
+    #[inline(always)]
+    fn receiving(&mut self, now: Time, at: Time) -> (&mut C, impl FnMut(u64) -> Time) {
+        let (link, rate) = (&mut self.down, self.path.rate_write);
+        (&mut self.controller, move |bytes| cross(link, rate, (now, at), bytes))
     }
 
     /// Reads the units that a range covers only in part.
@@ -181,6 +189,12 @@ impl<C: Controller> Attached<C> {
     }
 }
 
+/// When bytes that are ready at `at` have crossed a link; `now` is the time of the request.
+#[inline(always)]
+fn cross(link: &mut Bus, rate: Option<Rate>, (now, at): (Time, Time), bytes: u64) -> Time {
+    rate.map_or(at, |rate| link.book(now, at, rate.transfer(bytes)).end)
+}
+
 /// The units from `first` to `end`; numbers beyond `u32` become an extent that is out of range on any device.
 #[inline]
 fn extent(first: u64, end: u64) -> Extent {
@@ -233,22 +247,23 @@ impl<C: Controller> BlockDevice for Attached<C> {
         into: &mut [u8],
     ) -> Result<Served, ControllerError> {
         let start = self.accept(at);
-        let end = match self.whole(offset, bytes) {
-            Some(extent) => self.controller.read(start, extent, into)?.end,
-            None => self.read_parts(start, offset, bytes, into)?,
+        let Some(extent) = self.whole(offset, bytes) else {
+            let end = self.read_parts(start, offset, bytes, into)?;
+            return Ok(Served { start, end: self.sending(at).1(end, bytes as u64) });
         };
-        Ok(Served { start, end: self.transfer(at, end, bytes, true) })
+        let (controller, send) = self.sending(at);
+        Ok(Served { start, end: controller.read_in_pieces(start, extent, into, send)?.end })
     }
 
     #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
         let start = self.accept(at);
-        let arrived = self.transfer(at, start, bytes, false);
-        let end = match self.whole(offset, bytes) {
-            Some(extent) => self.controller.write(arrived, extent, data)?.end,
-            None => self.write_parts(arrived, offset, bytes, data)?,
+        let Some(extent) = self.whole(offset, bytes) else {
+            let arrived = self.receiving(at, start).1(bytes as u64);
+            return Ok(Served { start, end: self.write_parts(arrived, offset, bytes, data)? });
         };
-        Ok(Served { start, end })
+        let (controller, receive) = self.receiving(at, start);
+        Ok(Served { start, end: controller.write_in_pieces(start, extent, data, receive)?.end })
     }
 
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {

@@ -1,7 +1,8 @@
 //! Blocks straight in a memory: no map, no cleaning, nothing to recover. With the delays of another memory than it is, this
 //! emulates what software sees of that one (NVRamDisk, system 004 slide 12).
 //!
-//! 1. A unit is at its own place. Requests on different banks proceed in parallel.
+//! 1. A unit is at its own place. Requests on different banks proceed in parallel. Of a request, each part that lies in one bank
+//!    is a row: all are opened at once, each leaves by itself, and a row that is read stays open until it has left.
 //! 2. A write is durable when it is done, if the memory has a battery or capacitor; a power cut leaves each word old or new.
 //!    A memory without loses everything, and reads as random bytes.
 //! 3. A trim writes zeros and takes the time of a write: there is no map to change.
@@ -10,6 +11,7 @@ use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
 use nvlab_units::{Extent, Served, Span, Time};
+use std::ops::Range;
 
 /// Bytes of a unit: a sector.
 pub const UNIT_BYTES: u32 = 512;
@@ -30,6 +32,23 @@ pub struct BareRam<S: Store> {
     /// When the last request will be done.
     idle_at: Time,
     stats: BareRamStats,
+}
+
+/// A part of a request that lies in one bank.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// Address in the memory.
+    offset: u64,
+    bytes: u64,
+    /// The first of its bytes in the request.
+    first: u64,
+}
+
+impl Row {
+    /// Its bytes in the request.
+    fn inside(self) -> Range<usize> {
+        self.first as usize..(self.first + self.bytes) as usize
+    }
 }
 
 /// Zeros for trims.
@@ -78,9 +97,18 @@ impl<S: Store> BareRam<S> {
         (extent.start as u64 * UNIT_BYTES as u64, extent.count as u64 * UNIT_BYTES as u64)
     }
 
-    /// Words of an aligned request.
-    fn words(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(self.memory.config().word_bytes as u64)
+    /// The rows of a request, whose words are counted: pieces that lie in one bank.
+    fn rows(&mut self, extent: Extent) -> Result<impl Iterator<Item = Row> + use<S>, ControllerError> {
+        ControllerError::check_extent(extent, self.capacity_units())?;
+        let (offset, bytes) = BareRam::<S>::range(extent);
+        self.stats.words += bytes.div_ceil(self.memory.config().word_bytes as u64);
+        let stripe = self.memory.stripe_bytes();
+        let mut next = Row { offset, bytes: 0, first: 0 };
+        Ok(std::iter::from_fn(move || {
+            next = Row { offset: next.offset + next.bytes, bytes: 0, first: next.first + next.bytes };
+            next.bytes = (stripe - next.offset % stripe).min(bytes - next.first);
+            (next.bytes > 0).then_some(next)
+        }))
     }
 
     fn done(&mut self, served: Served) -> Served {
@@ -121,18 +149,42 @@ impl<S: Store> Controller for BareRam<S> {
         UNIT_BYTES
     }
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
-        ControllerError::check_extent(extent, self.capacity_units())?;
-        let (offset, bytes) = BareRam::<S>::range(extent);
-        let served = self.memory.read(at, offset, bytes, into).map_err(unreadable(extent))?;
-        self.stats.words += self.words(bytes);
-        Ok(self.done(served))
+        self.read_in_pieces(at, extent, into, |end, _| end)
     }
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
-        ControllerError::check_extent(extent, self.capacity_units())?;
-        let (offset, bytes) = BareRam::<S>::range(extent);
-        let served = self.memory.write(at, offset, bytes, data).map_err(unreadable(extent))?;
+        self.write_in_pieces(at, extent, data, |_| at)
+    }
+    fn read_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+        mut send: impl FnMut(Time, u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let mut end = at;
+        for row in self.rows(extent)? {
+            let into = into.get_mut(row.inside()).unwrap_or(&mut []);
+            let opened = self.memory.read(at, row.offset, row.bytes, into).map_err(unreadable(extent))?.end;
+            let left = send(opened, row.bytes);
+            self.memory.hold(row.offset, row.bytes, left);
+            end = end.max(left);
+        }
+        Ok(self.done(Served { start: at, end }))
+    }
+    fn write_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+        mut receive: impl FnMut(u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let mut served = Served { start: at, end: at };
+        for row in self.rows(extent)? {
+            let data = data.get(row.inside()).unwrap_or(&[]);
+            let written = self.memory.write(receive(row.bytes), row.offset, row.bytes, data);
+            served.end = served.end.max(written.map_err(unreadable(extent))?.end);
+        }
         self.stats.written_units += extent.count as u64;
-        self.stats.words += self.words(bytes);
         Ok(self.done(served))
     }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {

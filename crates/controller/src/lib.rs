@@ -158,6 +158,33 @@ pub trait Controller: Powered {
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError>;
     /// Writes units; durable after the next flush (or at once, if the write buffer is protected or absent).
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError>;
+    /// [`Controller::read`] for a link that takes over a request piece by piece: `send` is called with the time at which a piece
+    /// has left the controller and its bytes, in the order of addresses, and returns when the piece is at the host. Ends when
+    /// the last is. By default a request is one piece: it does not leave before it is whole.
+    #[inline(always)]
+    fn read_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+        mut send: impl FnMut(Time, u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let Served { start, end } = self.read(at, extent, into)?;
+        Ok(Served { start, end: send(end, extent.count as u64 * self.unit_bytes() as u64) })
+    }
+    /// [`Controller::write`] behind a link that delivers a request piece by piece: `receive` returns when the next so many bytes
+    /// of the request, which is sent from `at` on, have arrived. By default a request is one piece.
+    #[inline(always)]
+    fn write_in_pieces(
+        &mut self,
+        _at: Time,
+        extent: Extent,
+        data: &[u8],
+        mut receive: impl FnMut(u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let arrived = receive(extent.count as u64 * self.unit_bytes() as u64);
+        self.write(arrived, extent, data)
+    }
     /// Declares that the contents of units are no longer needed.
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError>;
     /// Everything written before is durable when the flush ends.

@@ -83,6 +83,24 @@ impl<C: Controller, P: PowerCut> Controller for Beside<C, P> {
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
         self.controller.write(at, extent, data)
     }
+    fn read_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+        send: impl FnMut(Time, u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        self.controller.read_in_pieces(at, extent, into, send)
+    }
+    fn write_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+        receive: impl FnMut(u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        self.controller.write_in_pieces(at, extent, data, receive)
+    }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         self.controller.trim(at, extent)
     }

@@ -45,6 +45,7 @@ built_in!(
     "mmap",
     "moneta-atomic",
     "moneta-baseline",
+    "moneta-direct",
     "moneta-file-system",
     "moneta-no-scheduler",
     "moneta-spin",

@@ -204,6 +204,16 @@ impl Banks {
         self.lanes[bank].foreground(at, span, &Interruption::Wait)
     }
 
+    /// Keeps the banks of a range busy until `until`, if they are not busy for longer.
+    #[inline]
+    pub fn hold(&mut self, offset: u64, bytes: u64, until: Time) {
+        for (offset, _) in pieces(offset, bytes, self.stripe_bytes) {
+            let bank = self.bank_of(self.stripe_of(offset));
+            let free_at = self.lanes[bank].free_at();
+            self.serve_one(bank, free_at, until.since(free_at));
+        }
+    }
+
     /// Clears the loads of the current request.
     #[inline]
     pub fn clear(&mut self) {

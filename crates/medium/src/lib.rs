@@ -59,6 +59,10 @@ pub trait InPlace {
         assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
         self.write(at, offset, new.len() as u64, if Self::KEEPS { new } else { &[] })
     }
+    /// Keeps the banks that hold the bytes at `offset` busy until `until`: the rows that an access has opened stay open until
+    /// their data have left, and accesses to other rows of these banks wait. A medium without banks does nothing.
+    #[inline]
+    fn hold(&mut self, _offset: u64, _bytes: u64, _until: Time) {}
     /// Prefetches what this program keeps about the bytes at `offset`, which will be written soon.
     #[inline]
     fn prefetch(&self, _offset: u64) {}

@@ -124,6 +124,11 @@ impl<S: Store> Ram<S> {
         &self.config
     }
 
+    /// Consecutive bytes in one bank: with a single bank, all.
+    pub fn stripe_bytes(&self) -> u64 {
+        self.banks.stripe_bytes()
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> &RamStats {
         &self.stats
@@ -268,6 +273,11 @@ impl<S: Store> InPlace for Ram<S> {
         self.banks.clear();
         self.stats.write.add(bytes, busy);
         Ok(served)
+    }
+
+    #[inline]
+    fn hold(&mut self, offset: u64, bytes: u64, until: Time) {
+        self.banks.hold(offset, bytes, until);
     }
 }
 

@@ -404,6 +404,12 @@ impl<M: Placed> InPlace for StartGap<M> {
         Ok(all.unwrap_or(Served { start: at, end: at }))
     }
 
+    fn hold(&mut self, offset: u64, bytes: u64, until: Time) {
+        for (offset, bytes) in pieces(offset, bytes, self.config.line_bytes as u64) {
+            self.medium.hold(self.place_of(offset).cells, bytes, until);
+        }
+    }
+
     #[inline(always)]
     fn prefetch(&self, offset: u64) {
         let line = offset >> self.line_shift;

@@ -216,6 +216,28 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         Ok(Served { start: at, end })
     }
 
+    /// A request is one piece: a line is whole before it is sent.
+    fn read_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+        mut send: impl FnMut(Time, u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let Served { start, end } = self.read(at, extent, into)?;
+        Ok(Served { start, end: send(end, extent.count as u64 * self.config.line_bytes as u64) })
+    }
+    fn write_in_pieces(
+        &mut self,
+        _: Time,
+        extent: Extent,
+        data: &[u8],
+        mut receive: impl FnMut(u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let arrived = receive(extent.count as u64 * self.config.line_bytes as u64);
+        self.write(arrived, extent, data)
+    }
+
     /// The lines leave the cache after the controller behind has been told: if this process is killed in between, what was
     /// written is still there.
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {

@@ -361,6 +361,28 @@ impl<C: BesidePram> Controller for Fsms<C> {
         Ok(Served { start, end: end? })
     }
 
+    /// A request is one piece: its sectors may be on two devices.
+    fn read_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+        mut send: impl FnMut(Time, u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let Served { start, end } = self.read(at, extent, into)?;
+        Ok(Served { start, end: send(end, extent.count as u64 * SECTOR as u64) })
+    }
+    fn write_in_pieces(
+        &mut self,
+        _: Time,
+        extent: Extent,
+        data: &[u8],
+        mut receive: impl FnMut(u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let arrived = receive(extent.count as u64 * SECTOR as u64);
+        self.write(arrived, extent, data)
+    }
+
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         let start = self.begin(at, extent)?;
         let end = self.trim_sectors(start, extent)?;

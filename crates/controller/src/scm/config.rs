@@ -1,6 +1,6 @@
 //! The configuration of memories that are used in place: plain data, filled from a design.
 
-use nvlab_units::{Rate, Span};
+use nvlab_units::{Rate, Span, Time};
 
 /// Memories (or disks) behind one controller each, with units at fixed addresses.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,11 @@ pub struct Bursts {
     pub bytes: u32,
     /// How many a processor has in flight.
     pub outstanding: u32,
-    /// From issuing one until its place is free again.
+    /// From issuing one until its place is free again; in a row that is open, if there are rows.
     pub latency: Span,
+    /// Bytes of a row of the memory. It is opened by the first burst that reaches it, which waits for the cells, and stays open
+    /// until the last has left. `None`: there are no rows, every burst waits for the cells.
+    pub row_bytes: Option<u64>,
 }
 
 impl Bursts {
@@ -50,6 +53,17 @@ impl Bursts {
     #[inline]
     pub(super) fn time(&self, count: u64) -> Span {
         self.latency * count.div_ceil(self.outstanding as u64)
+    }
+
+    /// When the first burst behind a part of a request is issued, if those of the part, from `at` on, have left by `end`: with
+    /// rows as soon as the burst so many before it has left. Without them parts do not wait for each other.
+    #[inline]
+    pub(super) fn next_at(&self, at: Time, end: Time, bytes: u64) -> Time {
+        let outstanding = self.outstanding as u64;
+        if self.row_bytes.is_none() || self.count(bytes) <= outstanding {
+            return at;
+        }
+        at + end.since(at + self.latency * outstanding)
     }
 }
 
@@ -84,6 +98,11 @@ impl ScmConfig {
             && (bursts.bytes == 0 || bursts.outstanding == 0)
         {
             return Err("bursts of at least a byte, at least one at a time".into());
+        }
+        if let Some(row) = self.bursts.and_then(|bursts| bursts.row_bytes)
+            && !row.is_multiple_of(self.split_bytes)
+        {
+            return Err(format!("parts of {} B do not fill a row of the memory ({row} B)", self.split_bytes));
         }
         if let Some(posting) = self.posted
             && (posting.bytes as u64) < self.split_bytes

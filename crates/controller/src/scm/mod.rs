@@ -4,11 +4,14 @@
 //!
 //! A request is split in parts of [`ScmConfig::split_bytes`], which go round the memory controllers (Moneta: 8 KiB). A
 //! part takes a tag, the banks of its memory, the channel of that memory, and the ring that all share. Each is busy with
-//! one part at a time, and a part is on one of them at a time: it is not forwarded before it is whole. With
+//! one part at a time, and a part is on one of them at a time: it is not forwarded before it is whole. Behind the ring each
+//! part leaves by itself ([`Controller::read_in_pieces`]): a link sends one while the next is on the ring. With
 //! [`ScmConfig::bursts`] there is no device that moves data by itself: the processor does, a few bursts at a time.
 //!
-//! Pessimistic: a part is not forwarded before it is whole (up to a microsecond for 4 KiB), and the link waits for the whole request (large ones
-//! take a quarter more than parts that leave by themselves). Nothing depends on what was written before, so preconditioning writes nothing.
+//! Pessimistic: a part is not forwarded before it is whole (up to a microsecond for 4 KiB). A row that is written is programmed
+//! once, however much of it; its whole line wears. Optimistic: on a processor's memory channel bursts of other requests do not close a
+//! row that is open; a memory controller that takes them in turn would wait more often. Nothing depends on what was written before, so
+//! preconditioning writes nothing.
 //!
 //! Invariants
 //! 1. A unit is where its address says, in every state of the device; a power cut changes no address.
@@ -76,6 +79,17 @@ struct Shifts {
     count: u32,
     split_mask: u64,
     count_mask: u64,
+}
+
+/// When a part of a request is done.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    /// Its tag is free.
+    tag: Time,
+    /// The host has it, or it is durable.
+    end: Time,
+    /// The next part of the request may begin; at once, if that is over.
+    next: Time,
 }
 
 /// A part of a request: behind one memory controller.
@@ -169,26 +183,25 @@ impl<M: InPlace> Scm<M> {
         }
     }
 
-    /// Runs `serve` for every part of a request, each not before its tag is free; it returns when the part ends. Returns the
-    /// end of the last.
+    /// Runs `serve` for every part of a request, each not before its tag is free. Returns the end of the last.
     #[inline]
     fn each_part(
         &mut self,
         at: Time,
         extent: Extent,
-        mut serve: impl FnMut(&mut Self, Time, Part) -> Result<Time, MediumError>,
+        mut serve: impl FnMut(&mut Self, Time, Part) -> Result<Done, MediumError>,
     ) -> Result<Served, (u64, MediumError)> {
         let (mut offset, mut left) = self.bytes_of(extent);
-        let mut end = at;
+        let (mut next, mut end) = (at, at);
         let mut first = 0;
         while left > 0 {
             let part = self.part(offset, left, first);
             let tag = self.next_tag;
-            let begin = at.max(self.tags[tag]);
-            let ends = serve(self, begin, part).map_err(|source| (offset, source))?;
-            self.tags[tag] = ends;
+            let begin = next.max(self.tags[tag]);
+            let done = serve(self, begin, part).map_err(|source| (offset, source))?;
+            self.tags[tag] = done.tag;
             self.next_tag = if tag + 1 == self.tags.len() { 0 } else { tag + 1 };
-            end = end.max(ends);
+            (next, end) = (at.max(done.next), end.max(done.end));
             offset += part.bytes;
             first += part.bytes;
             left -= part.bytes;
@@ -202,21 +215,29 @@ impl<M: InPlace> Scm<M> {
         (now, at): (Time, Time),
         part: Part,
         into: &mut [u8],
-    ) -> Result<Time, MediumError> {
+    ) -> Result<Done, MediumError> {
         let behind = &mut self.behind[part.controller];
         let into = into.get_mut(part.first as usize..(part.first + part.bytes) as usize);
         let mut end = behind.memory.read(at, part.offset, part.bytes, into.unwrap_or(&mut []))?.end;
         if let Some(rate) = self.config.channel {
             end = behind.channel.book(now, end, rate.transfer(part.bytes)).end;
         }
+        let mut next = now;
+        if let Some(bursts) = self.config.bursts {
+            if bursts.row_bytes.is_some() {
+                behind.memory.hold(part.offset, part.bytes, end);
+            }
+            next = bursts.next_at(next, end, part.bytes);
+        }
         if let Some(rate) = self.config.ring {
             end = self.ring.book(now, end, rate.transfer(part.bytes)).end;
         }
-        Ok(self.moved(at, end, part.bytes))
+        let end = self.moved(at, end, part.bytes);
+        Ok(Done { tag: end, end, next })
     }
 
     #[inline]
-    fn write_part(&mut self, (now, at): (Time, Time), part: Part, data: &[u8]) -> Result<Time, MediumError> {
+    fn write_part(&mut self, (now, at): (Time, Time), part: Part, data: &[u8]) -> Result<Done, MediumError> {
         let mut arrived = at;
         if let Some(rate) = self.config.ring {
             arrived = self.ring.book(now, arrived, rate.transfer(part.bytes)).end;
@@ -230,13 +251,15 @@ impl<M: InPlace> Scm<M> {
         let Some(posted) = &mut behind.posted else {
             let end = behind.memory.write(arrived, part.offset, part.bytes, data)?.end;
             self.written = self.written.max(end);
-            return Ok(self.moved(at, end, part.bytes));
+            let end = self.moved(at, end, part.bytes);
+            return Ok(Done { tag: end, end, next: now });
         };
         let accepted = posted.room_at(arrived, part.bytes);
         let end = behind.memory.write(accepted, part.offset, part.bytes, data)?.end;
         posted.add(end, part.bytes);
         self.written = self.written.max(end);
-        Ok(self.moved(at, accepted, part.bytes))
+        let end = self.moved(at, accepted, part.bytes);
+        Ok(Done { tag: end, end, next: now })
     }
 
     /// Counts the transfers of a part, and returns its end: if the processor itself moves it, not before all its bursts have
@@ -320,19 +343,48 @@ impl<M: InPlace + PowerCut> Controller for Scm<M> {
 
     #[inline]
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError> {
-        self.checked(extent)?;
-        self.stats.read_units += extent.count as u64;
-        let start = at + self.config.overhead;
-        let read = self.each_part(start, extent, |scm, begin, part| scm.read_part((at, begin), part, into));
-        read.map_err(|(offset, source)| ControllerError::Unreadable { lpa: self.unit_at(offset), source })
+        self.read_in_pieces(at, extent, into, |end, _| end)
     }
 
     #[inline]
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError> {
+        self.write_in_pieces(at, extent, data, |_| at)
+    }
+
+    /// A part is a piece. Its tag is free when it has left: what waits for the link holds none.
+    #[inline]
+    fn read_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+        mut send: impl FnMut(Time, u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        self.checked(extent)?;
+        self.stats.read_units += extent.count as u64;
+        let start = at + self.config.overhead;
+        let read = self.each_part(start, extent, |scm, begin, part| {
+            let done = scm.read_part((at, begin), part, into)?;
+            Ok(Done { end: send(done.end, part.bytes), ..done })
+        });
+        read.map_err(|(offset, source)| ControllerError::Unreadable { lpa: self.unit_at(offset), source })
+    }
+
+    #[inline]
+    fn write_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+        mut receive: impl FnMut(u64) -> Time,
+    ) -> Result<Served, ControllerError> {
         self.checked(extent)?;
         self.stats.written_units += extent.count as u64;
-        let start = at + self.config.overhead;
-        let wrote = self.each_part(start, extent, |scm, begin, part| scm.write_part((at, begin), part, data));
+        let overhead = self.config.overhead;
+        let wrote = self.each_part(at + overhead, extent, |scm, begin, part| {
+            let begin = begin.max(receive(part.bytes) + overhead);
+            scm.write_part((at, begin), part, data)
+        });
         wrote.map_err(|(offset, source)| ControllerError::Unwritable { lpa: self.unit_at(offset), source })
     }
 
@@ -348,7 +400,7 @@ impl<M: InPlace + PowerCut> Controller for Scm<M> {
             let zeros = scm.zeros.get(..part.bytes as usize).unwrap_or(&[]);
             let end = scm.behind[part.controller].memory.write(begin, part.offset, part.bytes, zeros)?.end;
             scm.written = scm.written.max(end);
-            Ok(end)
+            Ok(Done { tag: end, end, next: at })
         });
         wrote.map_err(|(offset, source)| ControllerError::Unwritable { lpa: self.unit_at(offset), source })
     }

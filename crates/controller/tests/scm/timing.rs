@@ -4,7 +4,8 @@ use crate::array::UNIT;
 use crate::device::{Setup, setups};
 use nvlab_controller::scm::{Bursts, Posting, ScmConfig};
 use nvlab_controller::{Controller, Scm};
-use nvlab_medium::pcm::Pcm;
+use nvlab_medium::banks::Access;
+use nvlab_medium::pcm::{Pcm, PcmConfig};
 use nvlab_units::{Extent, Span, Time};
 
 const OVERHEAD: u64 = 40;
@@ -68,7 +69,7 @@ fn a_part_waits_for_the_tag_of_the_one_so_many_before() {
 
 #[test]
 fn bursts_go_in_rounds() {
-    let bursts = Bursts { bytes: 8, outstanding: 2, latency: Span::from_ns(100) };
+    let bursts = Bursts { bytes: 8, outstanding: 2, latency: Span::from_ns(100), row_bytes: None };
     let mut device = device(|config| config.bursts = Some(bursts));
     // 4 bursts, 2 at a time.
     let read = device.read(Time::ZERO, unit(0), &mut []).unwrap();
@@ -77,6 +78,63 @@ fn bursts_go_in_rounds() {
     let mut device = self::device(|config| config.bursts = Some(quick));
     let read = device.read(Time::ZERO, unit(0), &mut []).unwrap();
     assert_eq!(read.end, ns(OVERHEAD + READ + 2 * MOVE), "the memory is the slower");
+}
+
+/// A memory of rows of 128 B, read by a processor that has two bursts of 32 B in flight.
+fn rows(banks: u32) -> Scm<Pcm<()>> {
+    let memory = PcmConfig {
+        read: Access { first: Span::from_ns(READ), next: Span::ZERO },
+        words_per_step: 4,
+        wear: None,
+        ..setup().pcm::<()>(|_| ()).config().clone()
+    };
+    let turn = Span::from_ns(MOVE);
+    let bursts = Bursts { bytes: 32, outstanding: 2, latency: turn, row_bytes: Some(128) };
+    let config = ScmConfig { split_bytes: 128, ring: None, bursts: Some(bursts), ..setup().config(4096) };
+    let config = ScmConfig { logical_units: 128, ..config };
+    Scm::new(config, vec![Pcm::new(PcmConfig { banks, ..memory }, ())]).unwrap()
+}
+
+#[test]
+fn cells_are_waited_for_once_in_a_row() {
+    const ROW: u64 = READ + 4 * MOVE;
+    let read = |banks, count| rows(banks).read(Time::ZERO, Extent { start: 0, count }, &mut []).unwrap().end;
+    assert_eq!(read(2, 1), ns(OVERHEAD + READ + MOVE));
+    assert_eq!(read(2, 4), ns(OVERHEAD + ROW), "one row");
+    // The second is opened when the burst two before it has left; the third, in the bank of the first, likewise.
+    assert_eq!(read(2, 8), ns(OVERHEAD + 2 * ROW - 2 * MOVE));
+    assert_eq!(read(2, 12), ns(OVERHEAD + 3 * ROW - 4 * MOVE));
+    // In one bank not before the first is closed.
+    assert_eq!(read(1, 8), ns(OVERHEAD + 2 * ROW));
+    // A write waits for no cells but those that it programs.
+    let write = rows(2).write(Time::ZERO, Extent { start: 0, count: 8 }, &[]).unwrap();
+    assert_eq!(write.end, ns(OVERHEAD + 8 * MOVE + PROGRAM));
+}
+
+#[test]
+fn a_row_stays_open_until_its_bursts_have_left() {
+    let mut device = rows(2);
+    let mut read = |start| device.read(Time::ZERO, Extent { start, count: 4 }, &mut []).unwrap().end;
+    let first = OVERHEAD + READ + 4 * MOVE;
+    assert_eq!(read(0), ns(first));
+    assert_eq!(read(4), ns(first + 4 * MOVE), "another bank: its bursts follow on the channel");
+    assert_eq!(read(8), ns(first + READ + 4 * MOVE), "the bank of the first");
+}
+
+/// Banks bound what many requests get: requests x (cells + bursts) / banks, where the channel takes less.
+#[test]
+fn many_requests_wait_for_banks() {
+    const COUNT: u64 = 4000;
+    let (mut device, mut rng, mut ends) = (rows(2), nvlab_units::Rng::new(3), vec![Time::ZERO; 32]);
+    for _ in 0..COUNT {
+        let row = Extent { start: rng.below(32) as u32 * 4, count: 4 };
+        let next = ends.iter_mut().min().unwrap();
+        *next = device.read(*next, row, &mut []).unwrap().end;
+    }
+    let took = ends.into_iter().max().unwrap().since(Time::ZERO).ps() as f64;
+    let bound = (COUNT * (READ + 4 * MOVE) * 1000) as f64 / 2.0;
+    // Above it only because the two banks wait for each other's bursts on the channel.
+    assert!((1.0..1.2).contains(&(took / bound)), "{}", took / bound);
 }
 
 #[test]

@@ -16,7 +16,10 @@ pub const KEYS: &[Key] = &[
     key("media.*.write", IN_PLACE, Shape::Time, Required, "\"60 ns\"")
         .about("RAM: writing a word, the first of an access. PCM: one program step."),
     key("media.*.step", &["pcm"], Shape::Size { min: 1, max: 1 << 16 }, Nothing("one word"), "\"64 B\"")
-        .about("Bytes programmed at the same time, in one program step. A power of two, at least a word."),
+        .about(
+            "Bytes programmed at the same time, in one program step. A power of two, at least a word. Several words are a \
+             row: with `path.kind = \"ddr\"` its cells are waited for once, and bursts then find it open.",
+        ),
     key(
         "media.*.line",
         &["pcm"],

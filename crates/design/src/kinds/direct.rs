@@ -4,15 +4,20 @@
 //! among `array.channels` memory controllers, or so many disks.
 
 use super::Kind;
+use crate::Array;
+use crate::Design;
+use crate::HostPath;
+use crate::PathKind;
+use crate::Payload;
 use crate::bricks::array::{self, Wiring};
 use crate::bricks::buffer;
 use crate::bricks::memories::{self, Media};
 use crate::context::Context;
+use crate::footprint;
 use crate::key::Preset::{Is, Nothing};
 use crate::key::{Key, key};
 use crate::part::{Part, Pcm};
 use crate::toml_reader::datum::Shape;
-use crate::{Array, Design, HostPath, PathKind, Payload, footprint};
 use nvlab_controller::scm::{Bursts, Posting, ScmConfig};
 use nvlab_medium::StartGapConfig;
 use nvlab_medium::disk::DiskConfig;
@@ -243,10 +248,14 @@ fn bursts(
         context.wrong("path.kind", problem, "a medium of kind \"pcm\", and array.transfer = \"10.6 GB/s\"");
         return None;
     };
+    let turn = channel.transfer(path.word_bytes as u64);
+    // Several words that are programmed together are a row, which stays open.
+    let row_bytes = (pcm.step_bytes > pcm.cells.word_bytes).then_some(pcm.step_bytes as u64);
     Some(Some(Bursts {
         bytes: path.word_bytes,
         outstanding: path.outstanding,
-        // A place is free again when the line has come: its cells and its turn on the channel.
-        latency: pcm.cells.read + channel.transfer(path.word_bytes as u64),
+        // A place is free again when the line has come: its turn on the channel, behind its cells if no row is open.
+        latency: if row_bytes.is_some() { turn } else { pcm.cells.read + turn },
+        row_bytes,
     }))
 }

@@ -40,7 +40,10 @@ fn memory_on_a_channel_is_accessed_in_bursts() {
     let design = load("ddr-scm", &[]);
     let bursts = direct(&design).config.bursts.unwrap();
     assert_eq!(8192 / bursts.bytes, 128);
-    assert_eq!(bursts.latency, Span::from_ns(67) + Span::from_ns(10));
+    assert_eq!((bursts.row_bytes, bursts.latency), (Some(8192), Span::from_ns(10)));
+    let lines = load("ddr-scm", &["media.pcm.step=64 B"]);
+    let bursts = direct(&lines).config.bursts.unwrap();
+    assert_eq!((bursts.row_bytes, bursts.latency), (None, Span::from_ns(67) + Span::from_ns(10)));
     assert_eq!(direct(&load("moneta", &[])).config.bursts, None);
 }
 
@@ -57,6 +60,7 @@ fn impossible_designs_are_refused() {
         ("moneta", "media.pcm.banks=12", "cannot be shared among 8 memory controllers"),
         ("moneta", "array.ways=2", "means nothing for a memory used in place"),
         ("moneta", "array.split=5000 B", "not a whole number of units"),
+        ("ddr-scm", "array.split=16 KiB", "do not fill a row of the memory"),
         ("moneta", "media.pcm.size=256 KiB", "too few for start-gap"),
         ("moneta", "path.kind=memory-bus", "serves blocks, not words"),
         ("optane-like", "ftl.buffer.size=1 KiB", "less than a part of a request"),

@@ -311,9 +311,9 @@ what the host suspended.",
 \x20 stages = \"moneta-spin\"     a built-in stack, or a file relative to the design
 
 Built in: moneta-baseline, moneta-no-scheduler, moneta-atomic, moneta-spin (the four steps of MICRO
-2010), moneta-file-system, ram-disk, io-uring, io-uring-polled, polled-nvme, user-space-queue, mmap,
-cxl-load-store. `nvlab design
-show DESIGN --set path.stages=NAME` prints the stages with the basis of each number.
+2010), moneta-file-system, moneta-direct (ASPLOS 2012), ram-disk, io-uring, io-uring-polled,
+polled-nvme, user-space-queue, mmap, cxl-load-store. `nvlab design show DESIGN --set
+path.stages=NAME` prints the stages with the basis of each number.
 
 \x20 schema = 1
 \x20 [stack]

@@ -348,6 +348,11 @@ impl<S: Store> InPlace for Pcm<S> {
     }
 
     #[inline]
+    fn hold(&mut self, offset: u64, bytes: u64, until: Time) {
+        self.banks.hold(offset, bytes, until);
+    }
+
+    #[inline]
     fn prefetch(&self, offset: u64) {
         if self.config.wear.is_some() {
             prefetch_index(&self.wear, (offset >> self.plan_shift) as usize);

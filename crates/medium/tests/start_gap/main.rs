@@ -57,6 +57,24 @@ fn lines_and_slots_correspond_one_to_one_after_every_move() {
     }
 }
 
+/// A line that is held keeps the bank of its slot busy, and no other.
+#[test]
+fn a_line_is_held_where_it_is() {
+    let (mut levelled, until) =
+        (StartGap::new(config(1, 1, None), pcm(16, 2, None, ())).unwrap(), Time::from_ns(500_000));
+    let now = levelled.write(Time::ZERO, 0, LINE, &[]).unwrap().end + Span::from_us(100);
+    let (of_line_1, of_line_2) = (levelled.locate(LINE) / LINE % 2, levelled.locate(2 * LINE) / LINE % 2);
+    assert_ne!(of_line_1, of_line_2);
+    levelled.hold(LINE, LINE, until);
+    assert!(levelled.read(now, 2 * LINE, LINE, &mut []).unwrap().end < until);
+    assert_eq!(levelled.read(now, LINE, 2, &mut []).unwrap().start, until);
+    levelled.hold(LINE, LINE, now);
+    assert!(
+        levelled.read(until, LINE, 2, &mut []).unwrap().start > until,
+        "the read before is not forgotten"
+    );
+}
+
 /// The rule of the paper, step by step on four lines: PA = (LA + Start) mod N, one more from the gap on.
 #[test]
 fn the_gap_walks_as_the_paper_says() {

@@ -1,6 +1,6 @@
 //! What a log of recoverable memory did, line by line.
 
-use crate::number;
+use nvlab_run::number;
 use nvlab_run::result::{DurableResult, RunResult};
 
 /// What the host sees, and what there is. Recoverable memory is in the host, its log elsewhere.

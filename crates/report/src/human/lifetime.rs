@@ -1,7 +1,7 @@
 //! How long the flash of a run lasts, in words.
 
 use super::keep;
-use crate::number;
+use nvlab_run::number;
 use nvlab_run::result::{LaterLevelling, MediumResult, RunResult};
 
 /// How long it lasts, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.

@@ -148,6 +148,9 @@ impl<S: Store> InPlace for Pram<S> {
     fn read(&mut self, at: Time, offset: u64, bytes: u64, into: &mut [u8]) -> Result<Served, MediumError> {
         each!(self, memory => memory.read(at, offset, bytes, into))
     }
+    fn hold(&mut self, offset: u64, bytes: u64, until: Time) {
+        each!(self, memory => memory.hold(offset, bytes, until));
+    }
     #[inline(always)]
     fn prefetch(&self, offset: u64) {
         each!(self, memory => memory.prefetch(offset));

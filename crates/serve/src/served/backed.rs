@@ -112,6 +112,27 @@ impl<S: Store> Controller for Backed<S> {
         self.keep(first);
         served
     }
+    fn read_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        into: &mut [u8],
+        send: impl FnMut(Time, u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        self.map.read_in_pieces(at, extent, into, send)
+    }
+    fn write_in_pieces(
+        &mut self,
+        at: Time,
+        extent: Extent,
+        data: &[u8],
+        receive: impl FnMut(u64) -> Time,
+    ) -> Result<Served, ControllerError> {
+        let first = self.map.sequence();
+        let served = self.map.write_in_pieces(at, extent, data, receive);
+        self.keep(first);
+        served
+    }
     fn view(&self, extent: Extent) -> Option<&[u8]> {
         self.map.view(extent)
     }
