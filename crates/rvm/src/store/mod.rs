@@ -27,6 +27,11 @@ pub trait Store: Debug + Send + Sync {
     fn set_len(&self, bytes: u64) -> io::Result<()>;
     /// Makes everything before durable.
     fn sync(&self) -> io::Result<()>;
+    /// Says that parts of these pages are about to be written. Returns whether such a part can be written without reading the rest
+    /// first: a page cache keeps that, and reads what it has not got from now on.
+    fn prepare_parts(&self, _offset: u64, _bytes: usize) -> bool {
+        false
+    }
     /// The file that can be mapped; without one, a region is read whole.
     fn file(&self) -> Option<&File> {
         None
