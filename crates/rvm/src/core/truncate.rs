@@ -4,10 +4,12 @@
 //! Order: the epoch is forced; its changes are written to the segments, which are synced; the head moves. After
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.
 
+use super::recovery_time::Took;
 use super::state::{Core, State, panicked};
 use crate::scan::Windows;
 use crate::{Error, Result, Store};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// A truncation. Dropped by a panic, it fails the log: what the segments have now nobody knows, and others wait for its end.
 struct UnderWay<'a>(&'a Core);
@@ -31,7 +33,9 @@ impl Core {
         if end == state.status.head {
             return Ok(state);
         }
-        state.is_truncating = true;
+        (state.is_truncating, state.is_truncation_due) = (true, false);
+        let live_bytes = state.live_bytes();
+        state.recovery_time.begin(live_bytes);
         let under_way = UnderWay(self);
         let head = state.status.head;
         let changed = state.segments.iter().filter(|segment| segment.is_logged(head));
@@ -48,7 +52,9 @@ impl Core {
         state.is_truncating = false;
         self.wake_space(&state);
         match result {
-            Ok(bytes) => {
+            Ok((bytes, took)) => {
+                let live_bytes = state.live_bytes();
+                state.recovery_time.end(live_bytes, took);
                 state.status.head = end;
                 state.statistics.truncations += 1;
                 state.statistics.applied_bytes += bytes;
@@ -58,15 +64,18 @@ impl Core {
         }
     }
 
-    fn apply_epoch(&self, end: u64) -> Result<u64> {
+    fn apply_epoch(&self, end: u64) -> Result<(u64, Took)> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         changes.measure()?;
         let windows = Windows::new(&self.log, self.view.as_ref());
         let head = windows.head();
+        let began = Instant::now();
         changes.apply(windows, head, end, &mut |number| Ok(self.segment(number)))?;
+        let log = began.elapsed();
         let bytes = changes.finish()?;
+        let took = Took { log, pages: began.elapsed() - log };
         self.move_head(end)?;
-        Ok(bytes)
+        Ok((bytes, took))
     }
 
     /// After the segments have been synced, unless somebody else's sync of one failed meanwhile: that may have been the one that
@@ -77,12 +86,12 @@ impl Core {
     }
 
     /// Of an epoch whose changes have been stored to the segments.
-    fn end_epoch(&self, end: u64, changed: &[(String, Arc<dyn Store>)]) -> Result<u64> {
+    fn end_epoch(&self, end: u64, changed: &[(String, Arc<dyn Store>)]) -> Result<(u64, Took)> {
         for (name, store) in changed {
             store.sync().map_err(Error::io("sync", name))?;
         }
         self.move_head(end)?;
-        Ok(0)
+        Ok((0, Took::default()))
     }
 
     fn segment(&self, number: u32) -> (String, Arc<dyn Store>) {
@@ -95,19 +104,23 @@ impl Core {
     pub(crate) fn truncate_in_background(&self, at_percent: u8) {
         let mut state = self.state();
         while !state.is_closing && state.failed.is_none() {
-            state = match self.is_full(&state, at_percent) {
+            state = match self.is_due(&state, at_percent) {
                 true => match self.truncate(state) {
                     Ok(state) => state,
                     // It is recorded: whoever commits next is told.
                     Err(_) => return,
                 },
-                false => self.wait_for_space(state),
+                false => {
+                    state.is_truncation_due = false;
+                    self.wait_for_space(state)
+                }
             };
         }
     }
 
-    /// Whether the log is filled to so many percent.
-    pub(super) fn is_full(&self, state: &State, percent: u8) -> bool {
-        state.tail() - state.status.head > self.capacity / 100 * u64::from(percent)
+    /// Whether the log is filled to so many percent, or would take too long to recover.
+    pub(super) fn is_due(&self, state: &State, percent: u8) -> bool {
+        let live_bytes = state.live_bytes();
+        live_bytes > self.capacity / 100 * u64::from(percent) || state.recovery_time.is_due(live_bytes)
     }
 }
