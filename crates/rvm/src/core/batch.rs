@@ -1,8 +1,8 @@
 //! Changes of a segment that wait to be written: collected in the order of the log, written in the order of the segment.
 //!
 //! A page is read and written once a batch, however many records change it; pages near each other are read together, adjacent ones
-//! written together. Where a page cache is in front of the segment ([`Store::prepare_parts`]), of a page with few changed parts only
-//! these are written, and nothing is read.
+//! written together. Where a page cache is in front of the segment ([`Store::prepare_parts`]), of adjacent pages with few changed parts
+//! only these are written, and nothing is read.
 //!
 //! To keep the pages themselves until there were too many took a read and a write of a page for nearly every record where a log changes
 //! more pages than were kept.
@@ -15,7 +15,7 @@ use std::ops::Range;
 const STRETCH_PAGES: u64 = 256;
 /// To read so many unchanged pages between two takes no longer than a second read, even of a fast drive.
 const GAP_PAGES: u64 = 8;
-/// A page with more parts is written as a whole: each part takes a call.
+/// Adjacent pages with more parts are written as a whole: each part takes a call.
 const PARTS_MAX: usize = 2;
 
 /// New bytes within one page.
@@ -111,29 +111,34 @@ struct Stretch<'a> {
     /// Offset of the first page, and what all up to the last one hold.
     start: u64,
     buffer: &'a mut [u8],
-    /// What is to be written, in order: neither overlapping nor adjacent.
+    /// What is to be written, in order, without overlaps.
     parts: Vec<Range<u64>>,
 }
 
 impl Stretch<'_> {
-    /// Finds what is to be written of each page, whose pieces these are: its changed parts, or all of it if they are more than `most`.
-    /// Returns the pages that must be read for that.
+    /// Finds what is to be written of pages whose pieces these are: of adjacent ones the changed parts, or all of them if the parts are
+    /// more than `most`. Returns the pages that must be read for that.
     fn collect(&mut self, pages: &[&[Piece]], end: u64, most: usize) -> Vec<u64> {
         let (mut read, mut parts, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
-        for &page in pages {
+        for run in pages.chunk_by(|before, next| before[0].page() + 1 == next[0].page()) {
             pieces.clear();
-            pieces.extend(page.iter().map(|piece| piece.offset..piece.end()));
+            pieces.extend(run.iter().copied().flatten().map(|piece| piece.offset..piece.end()));
             pieces.sort_unstable_by_key(|piece| piece.start);
             parts.clear();
             pieces.iter().for_each(|piece| append(&mut parts, piece.clone()));
-            let first = page[0].page() * PAGE_BYTES;
-            let whole = first..(first + PAGE_BYTES).min(end);
-            if parts.len() > most && parts[0] != whole {
-                read.push(page[0].page());
-                append(&mut self.parts, whole);
-            } else {
-                parts.drain(..).for_each(|part| append(&mut self.parts, part));
+            if parts.len() <= most {
+                self.parts.append(&mut parts);
+                continue;
             }
+            let bytes = |page: u64| page * PAGE_BYTES..((page + 1) * PAGE_BYTES).min(end);
+            let (first, last) = (run[0][0].page(), run[run.len() - 1][0].page());
+            let is_whole = |page: &u64| {
+                let Range { start, end } = bytes(*page);
+                let before = parts.partition_point(|part| part.start <= start);
+                before > 0 && parts[before - 1].end >= end
+            };
+            read.extend((first..=last).filter(|page| !is_whole(page)));
+            self.parts.push(bytes(first).start..bytes(last).end);
         }
         read
     }

@@ -20,9 +20,10 @@ pub struct Options {
     /// ([`super::Statistics::recovery_time`]): a goal, not a promise, since what else the machine does then nobody knows; commits do not
     /// wait for it. [`Duration::MAX`]: only the space in the log counts.
     ///
-    /// A page that is changed all the time is written once a truncation, so a short target costs throughput: 5 ms on a drive of 10,000
-    /// syncs a second a few percent or more, a second nothing that can be measured. Hence the default, one second: a restarted program
-    /// has loaded by then, and a log of any size is recovered in that time.
+    /// A page that is changed all the time is written once a truncation, so a short target costs throughput: 5 ms on a drive of some
+    /// 8,000 syncs a second about a tenth of the commits (`docs/bench-durable.md`). One second, the default, makes at most a few
+    /// truncations a second, each of which writes a page once; a log of any size is then recovered in about the time that a program
+    /// takes to start.
     pub recovery_target: Duration,
     /// Debug mode: at each commit, compare the regions with what was committed, and refuse a commit that changed
     /// bytes outside its ranges. Costs a copy of every region and a comparison at every commit.
