@@ -103,7 +103,7 @@ fn every_cut_with_truncations_that_the_target_begins() {
             cuts += 1;
         }
     }
-    assert!(cuts > 600 && truncations >= 9, "{cuts} cuts, {truncations} truncations at the end");
+    assert!(cuts > 450 && truncations >= 9, "{cuts} cuts, {truncations} truncations at the end");
 }
 
 /// So long takes each write to a segment.
