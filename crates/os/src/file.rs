@@ -38,6 +38,16 @@ pub fn sync_name(file: &Path) -> io::Result<()> {
     File::open(folder_of(file))?.sync_all()
 }
 
+/// Begins to read what the page cache lacks of a part of a file.
+pub fn read_ahead(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    let [offset, bytes] = [offset, bytes].map(|value| value as libc::off_t);
+    // SAFETY: no memory is passed.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
 /// Takes the exclusive lock of an open file, or returns false if somebody else holds it. It is held as long as anybody
 /// has this open file description: as a descriptor, in whatever process, or as a mapping. A process that is being spawned
 /// has it until it executes its program, so a lock that is held is tried again for 200 ms.

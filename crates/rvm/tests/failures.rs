@@ -106,6 +106,9 @@ impl Store for FaultyStore {
             false => self.store.sync(),
         }
     }
+    fn prepare_parts(&self, offset: u64, bytes: usize) -> bool {
+        self.store.prepare_parts(offset, bytes)
+    }
     /// None, so that all goes through here.
     fn file(&self) -> Option<&std::fs::File> {
         None

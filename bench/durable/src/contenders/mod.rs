@@ -99,42 +99,58 @@ macro_rules! if_installed {
     }};
 }
 
+/// One of ours, which needs no package.
+const fn rvm(name: &'static str, guarantee: &'static str, make: Make) -> Kind {
+    Kind::new(name, "", guarantee, Some(make))
+}
+
+const fn in_memory(kind: Kind) -> Kind {
+    Kind { memory_only: true, ..kind }
+}
+
 /// All of them.
-pub const KINDS: [Kind; 9] = [
-    Kind::new(
+pub const KINDS: [Kind; 12] = [
+    rvm(
         "rvm",
-        "",
         "file log of 64 MiB, fdatasync; whole rows are logged (448 B in 4 ranges); the lock is released before the wait for the force",
-        Some(|folder, start, scale| rvm::make(folder, start, scale, rvm::Logs::File, rvm::Shape::Rows)),
+        |folder, start, scale| {
+            rvm::make(folder, start, scale, rvm::Logs::File, rvm::Shape::Rows, rvm::Target::Usual)
+        },
     ),
-    Kind::new(
-        "rvm-words",
-        "",
-        "as rvm; only what changes is logged (80 B in 7 ranges)",
-        Some(|folder, start, scale| rvm::make(folder, start, scale, rvm::Logs::File, rvm::Shape::Words)),
+    rvm("rvm-5ms", "as rvm; truncated so often that recovery takes 5 ms", |folder, start, scale| {
+        rvm::make(folder, start, scale, rvm::Logs::File, rvm::Shape::Rows, rvm::Target::Short)
+    }),
+    rvm("rvm-words", "as rvm; only what changes is logged (80 B in 7 ranges)", |folder, start, scale| {
+        rvm::make(folder, start, scale, rvm::Logs::File, rvm::Shape::Words, rvm::Target::Usual)
+    }),
+    rvm(
+        "rvm-words-5ms",
+        "as rvm-words; truncated so often that recovery takes 5 ms",
+        |folder, start, scale| {
+            rvm::make(folder, start, scale, rvm::Logs::File, rvm::Shape::Words, rvm::Target::Short)
+        },
     ),
-    Kind {
-        memory_only: true,
-        ..Kind::new(
-            "rvm-bram",
-            "",
-            "battery-RAM log of 64 MiB: stores past the caches, one fence; whole rows (448 B in 4 ranges); durable if the memory is",
-            Some(|folder, start, scale| {
-                rvm::make(folder, start, scale, rvm::Logs::BatteryRam, rvm::Shape::Rows)
-            }),
-        )
-    },
-    Kind {
-        memory_only: true,
-        ..Kind::new(
-            "rvm-bram-words",
-            "",
-            "as rvm-bram; only what changes is logged (80 B in 7 ranges)",
-            Some(|folder, start, scale| {
-                rvm::make(folder, start, scale, rvm::Logs::BatteryRam, rvm::Shape::Words)
-            }),
-        )
-    },
+    in_memory(rvm(
+        "rvm-bram",
+        "battery-RAM log of 64 MiB: stores past the caches, one fence; whole rows (448 B in 4 ranges); durable if the memory is",
+        |folder, start, scale| {
+            rvm::make(folder, start, scale, rvm::Logs::BatteryRam, rvm::Shape::Rows, rvm::Target::Usual)
+        },
+    )),
+    in_memory(rvm(
+        "rvm-bram-5ms",
+        "as rvm-bram; truncated so often that recovery takes 5 ms",
+        |folder, start, scale| {
+            rvm::make(folder, start, scale, rvm::Logs::BatteryRam, rvm::Shape::Rows, rvm::Target::Short)
+        },
+    )),
+    in_memory(rvm(
+        "rvm-bram-words",
+        "as rvm-bram; only what changes is logged (80 B in 7 ranges)",
+        |folder, start, scale| {
+            rvm::make(folder, start, scale, rvm::Logs::BatteryRam, rvm::Shape::Words, rvm::Target::Usual)
+        },
+    )),
     Kind::new(
         "sqlite",
         "libsqlite3-dev",

@@ -10,6 +10,7 @@ use nvlab_rvm::store::SegmentFolder;
 use nvlab_rvm::{Options, Region, Rvm, Transaction};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use zerocopy::IntoBytes;
 
 const LOG_BYTES: u64 = 64 << 20;
@@ -31,6 +32,24 @@ pub enum Shape {
     Words,
 }
 
+/// How long recovery is to take at most.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// What is the default.
+    Usual,
+    /// 5 ms.
+    Short,
+}
+
+impl Target {
+    fn options(self) -> Options {
+        match self {
+            Target::Usual => Options::default(),
+            Target::Short => Options { recovery_target: Duration::from_millis(5), ..Options::default() },
+        }
+    }
+}
+
 struct Contestant {
     region: Mutex<Region>,
     rvm: Rvm,
@@ -44,6 +63,7 @@ pub fn make(
     scale: Scale,
     logs: Logs,
     shape: Shape,
+    target: Target,
 ) -> Result<Box<dyn Contender>> {
     let (segments, path) = (SegmentFolder::new(folder), folder.join("log"));
     let bytes = tables::region_bytes(scale);
@@ -55,7 +75,7 @@ pub fn make(
             if start == Start::Create {
                 FileLog::create(&path, LOG_BYTES)?;
             }
-            (Rvm::open(FileLog::open_direct(&path)?, segments, Options::default())?, None)
+            (Rvm::open(FileLog::open_direct(&path)?, segments, target.options())?, None)
         }
         (Logs::BatteryRam, start) => {
             let log = match start {
@@ -63,7 +83,7 @@ pub fn make(
                 Start::Open => BatteryRam::open(&path)?,
             };
             let counts = log.counts();
-            (Rvm::open(log, segments, Options::default())?, Some(counts))
+            (Rvm::open(log, segments, target.options())?, Some(counts))
         }
     };
     let mut region = rvm.map(SEGMENT, 0..bytes)?;

@@ -20,8 +20,8 @@
  *    are accepted and change nothing: `no_copy` memory holds the segment's data rather than being undefined.
  *  - Ranges of one transaction are always coalesced. RVM_COALESCE_TRANS is accepted and returned by rvm_query, but
  *    transactions are not merged with each other in the log.
- *  - `truncate` takes effect when the log is opened and stays as it is. Should the log become full before its background
- *    truncation is done, commits wait.
+ *  - `truncate` takes effect when the log is opened and stays as it is. Unless it is 0, the log is truncated earlier, too, if to
+ *    recover it would take more than a second. Should the log become full before its background truncation is done, commits wait.
  *  - `recovery_buf_len`, `flush_buf_len` and `max_read_len` are kept and returned, and have no effect.
  *  - rvm_set_range, too, returns RVM_ETOO_BIG, if the transaction would not fit into the log; it goes on without the range.
  *  - The variable `rvm_no_yield`, which programs declare themselves, exists and has no effect. Of Coda's internal functions and

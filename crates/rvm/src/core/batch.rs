@@ -1,16 +1,22 @@
 //! Changes of a segment that wait to be written: collected in the order of the log, written in the order of the segment.
 //!
-//! A page is read and written once a batch, however many records change it, and pages near each other are read together, adjacent ones
-//! written together. To keep the pages themselves until there were too many took a read and a write of a page for nearly every record
-//! where a log changes more pages than were kept.
+//! A page is read and written once a batch, however many records change it; pages near each other are read together, adjacent ones
+//! written together. Where a page cache is in front of the segment ([`Store::prepare_parts`]), of adjacent pages with few changed parts
+//! only these are written, and nothing is read.
+//!
+//! To keep the pages themselves until there were too many took a read and a write of a page for nearly every record where a log changes
+//! more pages than were kept.
 
 use super::memory::PAGE_BYTES;
 use crate::{Error, Result, Store};
+use std::ops::Range;
 
 /// Read or written at once, at most.
 const STRETCH_PAGES: u64 = 256;
 /// To read so many unchanged pages between two takes no longer than a second read, even of a fast drive.
 const GAP_PAGES: u64 = 8;
+/// Adjacent pages with more parts are written as a whole: each part takes a call.
+const PARTS_MAX: usize = 2;
 
 /// New bytes within one page.
 #[derive(Clone, Copy, Debug)]
@@ -81,13 +87,16 @@ impl Batch {
                 let [before, next] = [0, 1].map(|index: usize| pair[index][0].page());
                 next - before <= GAP_PAGES && next - first < STRETCH_PAGES
             };
-            let (stretch, others) = rest.split_at(1 + rest.windows(2).take_while(is_near).count());
+            let (stretch_pages, others) = rest.split_at(1 + rest.windows(2).take_while(is_near).count());
             let start = first * PAGE_BYTES;
-            let last = stretch[stretch.len() - 1][0].page();
-            buffer.resize((((last + 1) * PAGE_BYTES).min(store_bytes) - start) as usize, 0);
-            let mut stretch = Stretch { store, name, start, buffer: &mut buffer, pages: stretch };
-            stretch.read()?;
-            stretch.change(&batch);
+            let last = stretch_pages[stretch_pages.len() - 1][0].page();
+            let end = ((last + 1) * PAGE_BYTES).min(store_bytes);
+            buffer.resize((end - start) as usize, 0);
+            let most = if store.prepare_parts(start, buffer.len()) { PARTS_MAX } else { 0 };
+            let mut stretch = Stretch { store, name, start, buffer: &mut buffer, parts: Vec::new() };
+            let read = stretch.collect(stretch_pages, end, most);
+            stretch.read(&read)?;
+            stretch.change(stretch_pages, &batch);
             stretch.write()?;
             rest = others;
         }
@@ -102,23 +111,47 @@ struct Stretch<'a> {
     /// Offset of the first page, and what all up to the last one hold.
     start: u64,
     buffer: &'a mut [u8],
-    /// The pieces of each that is changed.
-    pages: &'a [&'a [Piece]],
+    /// What is to be written, in order, without overlaps.
+    parts: Vec<Range<u64>>,
 }
 
 impl Stretch<'_> {
-    /// Where the bytes of some pages lie in the buffer.
-    fn range(&self, first: u64, last: u64) -> std::ops::Range<usize> {
-        let at = |page: u64| ((page * PAGE_BYTES - self.start) as usize).min(self.buffer.len());
-        at(first)..at(last + 1)
+    /// Finds what is to be written of pages whose pieces these are: of adjacent ones the changed parts, or all of them if the parts are
+    /// more than `most`. Returns the pages that must be read for that.
+    fn collect(&mut self, pages: &[&[Piece]], end: u64, most: usize) -> Vec<u64> {
+        let (mut read, mut parts, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
+        for run in pages.chunk_by(|before, next| before[0].page() + 1 == next[0].page()) {
+            pieces.clear();
+            pieces.extend(run.iter().copied().flatten().map(|piece| piece.offset..piece.end()));
+            pieces.sort_unstable_by_key(|piece| piece.start);
+            parts.clear();
+            pieces.iter().for_each(|piece| append(&mut parts, piece.clone()));
+            if parts.len() <= most {
+                self.parts.append(&mut parts);
+                continue;
+            }
+            let bytes = |page: u64| page * PAGE_BYTES..((page + 1) * PAGE_BYTES).min(end);
+            let (first, last) = (run[0][0].page(), run[run.len() - 1][0].page());
+            let is_whole = |page: &u64| {
+                let Range { start, end } = bytes(*page);
+                let before = parts.partition_point(|part| part.start <= start);
+                before > 0 && parts[before - 1].end >= end
+            };
+            read.extend((first..=last).filter(|page| !is_whole(page)));
+            self.parts.push(bytes(first).start..bytes(last).end);
+        }
+        read
     }
 
-    /// Reads those that are not written as a whole, and whatever is between them, as far as that can be read.
-    fn read(&mut self) -> Result<()> {
-        let is_whole = |pieces: &[Piece]| pieces.iter().any(|piece| u64::from(piece.bytes) == PAGE_BYTES);
-        let partial = self.pages.iter().filter(|pieces| !is_whole(pieces)).map(|pieces| pieces[0].page());
-        let partial: Vec<u64> = partial.collect();
-        for near in partial.chunk_by(|before, next| next - before <= GAP_PAGES) {
+    /// Where some bytes lie in the buffer.
+    fn range(&self, bytes: &Range<u64>) -> Range<usize> {
+        let at = |offset: u64| ((offset - self.start) as usize).min(self.buffer.len());
+        at(bytes.start)..at(bytes.end)
+    }
+
+    /// Reads these pages, and whatever is between them, as far as that can be read.
+    fn read(&mut self, pages: &[u64]) -> Result<()> {
+        for near in pages.chunk_by(|before, next| next - before <= GAP_PAGES) {
             let (first, last) = (near[0], near[near.len() - 1]);
             let has_others = last - first >= near.len() as u64;
             match self.read_pages(first, last) {
@@ -131,24 +164,30 @@ impl Stretch<'_> {
     }
 
     fn read_pages(&mut self, first: u64, last: u64) -> Result<()> {
-        let range = self.range(first, last);
+        let range = self.range(&(first * PAGE_BYTES..(last + 1) * PAGE_BYTES));
         let read = self.store.read(&mut self.buffer[range], first * PAGE_BYTES);
         read.map_err(Error::io("read", &self.name))
     }
 
-    fn change(&mut self, batch: &Batch) {
-        for piece in self.pages.iter().copied().flatten() {
-            let at = (piece.offset - self.start) as usize;
-            self.buffer[at..at + piece.bytes as usize].copy_from_slice(batch.data_of(piece));
+    fn change(&mut self, pages: &[&[Piece]], batch: &Batch) {
+        for piece in pages.iter().copied().flatten() {
+            let range = self.range(&(piece.offset..piece.end()));
+            self.buffer[range].copy_from_slice(batch.data_of(piece));
         }
     }
 
     fn write(&self) -> Result<()> {
-        for run in self.pages.chunk_by(|before, next| before[0].page() + 1 == next[0].page()) {
-            let (first, last) = (run[0][0].page(), run[run.len() - 1][0].page());
-            let written = self.store.write(&self.buffer[self.range(first, last)], first * PAGE_BYTES);
-            written.map_err(Error::io("write", &self.name))?;
-        }
-        Ok(())
+        self.parts.iter().try_for_each(|part| {
+            let written = self.store.write(&self.buffer[self.range(part)], part.start);
+            written.map_err(Error::io("write", &self.name))
+        })
+    }
+}
+
+/// Puts a part behind the others, the last of which begins before it.
+fn append(parts: &mut Vec<Range<u64>>, part: Range<u64>) {
+    match parts.last_mut() {
+        Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
+        _ => parts.push(part),
     }
 }

@@ -4,6 +4,7 @@ use super::changed::changed;
 use super::memory::Memory;
 use super::options::Truncation;
 use super::ranges::Covered;
+use super::recovery_time::RecoveryTime;
 use super::state::{Core, State};
 use super::transaction::{RawTransaction, Restore};
 use crate::record::{Encoder, segment_name};
@@ -98,8 +99,10 @@ impl Core {
         }
         if let Truncation::Background { at_percent } = self.options.truncation
             && !state.is_truncating
-            && self.is_full(&state, at_percent)
+            && !state.is_truncation_due
+            && self.is_due(&state, at_percent)
         {
+            state.is_truncation_due = true;
             self.wake_space(&state);
         }
         Ok((state, tail))
@@ -179,13 +182,13 @@ impl Core {
     unsafe fn encode(&self, state: &mut State, transaction: &RawTransaction) {
         let (place, barrier) = state.next_place();
         let number = state.statistics.flush_commits + state.statistics.no_flush_commits;
-        let State { spool, write_through, statistics, .. } = state;
+        let State { spool, write_through, statistics, recovery_time, .. } = state;
         let begin = spool.len();
         spool.resize(begin + transaction.needed() as usize, 0);
         let mut encoder = Encoder::new(&mut spool[begin..], self.options.headers);
         let bytes = if self.options.diff && transaction.restore() == Restore::Yes {
             // SAFETY: as the caller promises.
-            let encoder = unsafe { self.encode_changed(encoder, transaction) };
+            let encoder = unsafe { self.encode_changed(encoder, transaction, recovery_time) };
             encoder.finish(place, barrier, self.options.compress, number)
         } else {
             let memories = transaction.memories();
@@ -194,8 +197,9 @@ impl Core {
                 // SAFETY: as the caller promises.
                 let now = unsafe { region.slice(start..end) };
                 let offset = region.offset + start as u64;
-                if let Some(write_through) = write_through {
-                    write_through.prefetch(region.segment, offset, end - start);
+                match write_through {
+                    Some(write_through) => write_through.prefetch(region.segment, offset, end - start),
+                    None => recovery_time.add(region.segment, offset, end - start),
                 }
                 encoder.range(region.segment, offset, now);
             }
@@ -213,6 +217,7 @@ impl Core {
         &self,
         mut encoder: Encoder<'a>,
         transaction: &RawTransaction,
+        recovery_time: &mut RecoveryTime,
     ) -> Encoder<'a> {
         let (places, old_bytes) = transaction.old();
         let mut old: Vec<(Covered, usize)> = places.collect();
@@ -229,6 +234,7 @@ impl Core {
             let now = unsafe { region.slice(start..end) };
             let offset = region.offset + start as u64;
             for (from, to) in changed(&before, now, self.options.headers.range_bytes()) {
+                recovery_time.add(region.segment, offset + from as u64, to - from);
                 encoder.range(region.segment, offset + from as u64, &now[from..to]);
             }
         }

@@ -12,6 +12,7 @@ mod options;
 mod pages;
 mod ranges;
 mod recovery;
+mod recovery_time;
 mod state;
 mod statistics;
 mod transaction;

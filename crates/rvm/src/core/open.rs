@@ -3,6 +3,7 @@
 use super::memory::{Memory, PAGE_BYTES};
 use super::options::Options;
 use super::recovery::{Recovery, exclusive, recover};
+use super::recovery_time::RecoveryTime;
 use super::state::{Core, Segment, State, overlap};
 use super::statistics::Statistics;
 use super::wake_ups::{Syncs, WakeUps};
@@ -23,10 +24,12 @@ impl Core {
     ) -> Result<(Core, Recovery)> {
         let mut log = Mutex::new(log);
         let view = exclusive(&mut log).view()?;
-        let recovery = recover(&mut log, view.as_ref(), segments.as_ref())?;
+        let (recovery, sync) = recover(&mut log, view.as_ref(), segments.as_ref())?;
         let status = exclusive(&mut log).status();
         let as_they_are = options.headers == Headers::Compact && !options.compress;
         let write_through = (view.is_some() && as_they_are).then(WriteThrough::default);
+        let (capacity, ahead_bytes_min) =
+            (exclusive(&mut log).capacity(), exclusive(&mut log).ahead_bytes_min());
         let state = State {
             status,
             spool: Vec::new(),
@@ -44,18 +47,20 @@ impl Core {
             syncs: Syncs::default(),
             is_truncating: false,
             applied: None,
+            is_truncation_due: false,
             is_closing: false,
             failed: None,
             segments: Vec::new(),
             write_through,
             unstored: Vec::new(),
             names_bytes: 0,
+            recovery_time: RecoveryTime::new(options.recovery_target, view.is_some(), capacity, sync),
             statistics: Statistics::default(),
         };
         let core = Core {
             options,
-            capacity: exclusive(&mut log).capacity(),
-            ahead_bytes_min: exclusive(&mut log).ahead_bytes_min(),
+            ahead_bytes_min,
+            capacity,
             log,
             view,
             state: Mutex::new(state),
@@ -245,7 +250,8 @@ impl Core {
     /// Counters so far.
     pub(crate) fn statistics(&self) -> Statistics {
         let state = self.state();
-        Statistics { live_bytes: state.tail() - state.status.head, ..state.statistics }
+        let live_bytes = state.live_bytes();
+        Statistics { live_bytes, recovery_time: state.recovery_time.of(live_bytes), ..state.statistics }
     }
 }
 

@@ -140,11 +140,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_newest_bytes_win(inserts in prop::collection::vec((0..BYTES - 5000, 0usize..5000), 1..30)) {
+        fn the_newest_bytes_win(
+            inserts in prop::collection::vec((0..BYTES - 5000, prop_oneof![0usize..5000, 0usize..50]), 1..30), takes_parts: bool,
+        ) {
             let disk = Disk::default();
+            if takes_parts {
+                disk.take_parts();
+            }
             disk.create("data", BYTES);
             let mut pages = Pages::new("data".into(), Arc::from(disk.open("data").unwrap())).unwrap();
             let mut model = vec![0; BYTES];
+            model.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 5) as u8);
+            disk.damage("data", |bytes| bytes.copy_from_slice(&model));
             for (number, (offset, bytes)) in inserts.into_iter().enumerate() {
                 pages.insert(offset as u64, &vec![number as u8 + 1; bytes]).unwrap();
                 model[offset..offset + bytes].fill(number as u8 + 1);

@@ -14,6 +14,7 @@ use crate::scan::{Windows, scan_and_rewrite};
 use crate::{Error, Log, Result, Segments, Store};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Bytes of changes that are kept while the log is read.
 const KEPT_BYTES_MAX: usize = 256 << 20;
@@ -93,12 +94,12 @@ impl Found<'_> {
     }
 }
 
-/// Recovers a log.
+/// Recovers a log. Returns how long a sync of it takes, too.
 pub(super) fn recover(
     log: &mut Mutex<Box<dyn Log>>,
     view: Option<&View>,
     segments: &dyn Segments,
-) -> Result<Recovery> {
+) -> Result<(Recovery, Duration)> {
     exclusive(log).begin_rewrite()?;
     let head = exclusive(log).status().head;
     let mut found = Found {
@@ -128,7 +129,9 @@ pub(super) fn recover(
         check_whole(store.as_ref(), &segment, end)?;
         opened.insert(number, (store, segment));
     }
+    let began = Instant::now();
     exclusive(log).end_rewrite()?;
+    let rewritten = began.elapsed();
     let mut changes = Changes::default();
     let mut find = |number: u32| {
         let (store, segment) = opened.remove(&number).ok_or_else(|| unnamed(number))?;
@@ -144,16 +147,20 @@ pub(super) fn recover(
     changes.apply(Windows::new(log, view), from, tail, &mut find)?;
     let segments = changes.segments() as u32;
     let applied_bytes = changes.finish()?;
+    let began = Instant::now();
     exclusive(log).reset(tail)?;
+    // It writes the status twice.
+    let sync = rewritten.min(began.elapsed() / 2);
     // Once to be checked, and what was not kept once more.
     let decompressed_bytes = found.decompressed_bytes + changes.take_decompressed();
-    Ok(Recovery {
+    let recovery = Recovery {
         commits: found.commits,
         log_bytes: tail - head,
         applied_bytes,
         segments,
         decompressed_bytes,
-    })
+    };
+    Ok((recovery, sync))
 }
 
 /// Refuses a segment that has not got `end` bytes.

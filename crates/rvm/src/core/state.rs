@@ -2,6 +2,8 @@
 
 use super::changes::Changes;
 use super::options::Options;
+use super::recovery_time::RecoveryTime;
+use super::recovery_time::Took;
 use super::statistics::Statistics;
 use super::view::View;
 use super::wake_ups::{Syncs, WakeUps};
@@ -123,8 +125,10 @@ pub(super) struct State {
     /// Of those that take long, the syncs.
     pub syncs: Syncs,
     pub is_truncating: bool,
-    /// Where the records end that a truncation in two steps has applied.
-    pub applied: Option<u64>,
+    /// Where the records end that a truncation in two steps has applied, and what that took.
+    pub applied: Option<(u64, Took)>,
+    /// The background thread has been told that it is time to.
+    pub is_truncation_due: bool,
     /// The log is closed: the background thread ends.
     pub is_closing: bool,
     pub failed: Option<Arc<Error>>,
@@ -135,12 +139,18 @@ pub(super) struct State {
     pub unstored: Vec<u8>,
     /// The most bytes that the records which name all segments take.
     pub names_bytes: u64,
+    pub recovery_time: RecoveryTime,
     pub statistics: Statistics,
 }
 
 impl State {
     pub fn tail(&self) -> u64 {
         self.spool_start + self.spool.len() as u64
+    }
+
+    /// Bytes between head and tail.
+    pub fn live_bytes(&self) -> u64 {
+        self.tail() - self.status.head
     }
 
     /// Fails if an earlier write or force has.

@@ -1,5 +1,7 @@
 //! What a log has done since it was opened.
 
+use std::time::Duration;
+
 /// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -31,4 +33,6 @@ pub struct Statistics {
     pub decompressed_bytes: u64,
     /// Bytes between head and tail of the log now.
     pub live_bytes: u64,
+    /// How long recovery of the log would take now, as estimated for [`super::Options::recovery_target`].
+    pub recovery_time: Duration,
 }

@@ -4,10 +4,12 @@
 //! Order: the epoch is forced; its changes are written to the segments, which are synced; the head moves. After
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.
 
+use super::recovery_time::Took;
 use super::state::{Core, State, panicked};
 use crate::scan::Windows;
 use crate::{Error, Result, Store};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// A truncation. Dropped by a panic, it fails the log: what the segments have now nobody knows, and others wait for its end.
 struct UnderWay<'a>(&'a Core);
@@ -24,8 +26,8 @@ impl Core {
     /// Truncates the log to the records committed after this call.
     pub(super) fn truncate<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
         let state = self.end_applied(state)?;
-        let Some(end) = self.apply(state)? else { return Ok(self.state()) };
-        self.discard(end)
+        let Some(applied) = self.apply(state)? else { return Ok(self.state()) };
+        self.discard(applied)
     }
 
     /// Ends the truncation under way: waits for it, or, if it is one in two steps, takes the second.
@@ -36,9 +38,9 @@ impl Core {
         loop {
             state.check()?;
             state = match state.applied.take() {
-                Some(end) => {
+                Some(applied) => {
                     drop(state);
-                    self.discard(end)?
+                    self.discard(applied)?
                 }
                 None if state.is_truncating => self.wait_for_space(state),
                 None => return Ok(state),
@@ -46,13 +48,16 @@ impl Core {
         }
     }
 
-    /// The first step of a truncation: every record so far is applied to the segments, durably. Returns where they end.
-    fn apply(&self, mut state: MutexGuard<'_, State>) -> Result<Option<u64>> {
+    /// The first step of a truncation: every record so far is applied to the segments, durably. Returns where they end,
+    /// and what it took.
+    fn apply(&self, mut state: MutexGuard<'_, State>) -> Result<Option<(u64, Took)>> {
         let (head, end) = (state.status.head, state.tail());
         if end == head {
             return Ok(None);
         }
-        state.is_truncating = true;
+        (state.is_truncating, state.is_truncation_due) = (true, false);
+        let live_bytes = state.live_bytes();
+        state.recovery_time.begin(live_bytes);
         let under_way = UnderWay(self);
         let changed = state.segments.iter().filter(|segment| segment.is_logged(head));
         let changed: Vec<_> = changed.map(|segment| (segment.name.clone(), segment.store.clone())).collect();
@@ -66,9 +71,9 @@ impl Core {
         std::mem::forget(under_way);
         let mut state = self.state();
         match result {
-            Ok(bytes) => {
+            Ok((bytes, took)) => {
                 state.statistics.applied_bytes += bytes;
-                Ok(Some(end))
+                Ok(Some((end, took)))
             }
             Err(error) => {
                 state.is_truncating = false;
@@ -79,7 +84,7 @@ impl Core {
     }
 
     /// The second step: the head moves behind the records that were applied.
-    fn discard(&self, end: u64) -> Result<MutexGuard<'_, State>> {
+    fn discard(&self, (end, took): (u64, Took)) -> Result<MutexGuard<'_, State>> {
         let under_way = UnderWay(self);
         let moved = self.move_head(end);
         std::mem::forget(under_way);
@@ -88,6 +93,8 @@ impl Core {
         self.wake_space(&state);
         match moved {
             Ok(()) => {
+                let live_bytes = state.live_bytes();
+                state.recovery_time.end(live_bytes, took);
                 state.status.head = end;
                 state.statistics.truncations += 1;
                 Ok(state)
@@ -107,20 +114,22 @@ impl Core {
     /// The second step of the truncation whose first was taken, unless a commit that found no room took it.
     pub(crate) fn discard_applied(&self) -> Result<()> {
         let mut state = self.state();
-        let Some(end) = state.applied.take() else { return Ok(()) };
+        let Some(applied) = state.applied.take() else { return Ok(()) };
         drop(state);
-        self.discard(end).map(|_| ())
+        self.discard(applied).map(|_| ())
     }
 
-    fn apply_epoch(&self, end: u64) -> Result<u64> {
+    fn apply_epoch(&self, end: u64) -> Result<(u64, Took)> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         changes.measure()?;
         let windows = Windows::new(&self.log, self.view.as_ref());
         let head = windows.head();
+        let began = Instant::now();
         changes.apply(windows, head, end, &mut |number| Ok(self.segment(number)))?;
+        let log = began.elapsed();
         let bytes = changes.finish()?;
         self.state().statistics.decompressed_bytes += changes.take_decompressed();
-        Ok(bytes)
+        Ok((bytes, Took { log, pages: began.elapsed() - log }))
     }
 
     /// After the segments have been synced, unless somebody else's sync of one failed meanwhile: that may have been the one that
@@ -140,27 +149,31 @@ impl Core {
     pub(crate) fn truncate_in_background(&self, at_percent: u8) {
         let mut state = self.state();
         while !state.is_closing && state.failed.is_none() {
-            state = match self.is_full(&state, at_percent) {
+            state = match self.is_due(&state, at_percent) {
                 true => match self.truncate(state) {
                     Ok(state) => state,
                     // It is recorded: whoever commits next is told.
                     Err(_) => return,
                 },
-                false => self.wait_for_space(state),
+                false => {
+                    state.is_truncation_due = false;
+                    self.wait_for_space(state)
+                }
             };
         }
     }
 
-    /// Whether the log is filled to so many percent.
-    pub(super) fn is_full(&self, state: &State, percent: u8) -> bool {
-        state.tail() - state.status.head > self.capacity / 100 * u64::from(percent)
+    /// Whether the log is filled to so many percent, or would take too long to recover.
+    pub(super) fn is_due(&self, state: &State, percent: u8) -> bool {
+        let live_bytes = state.live_bytes();
+        live_bytes > self.capacity / 100 * u64::from(percent) || state.recovery_time.is_due(live_bytes)
     }
 }
 
 /// Of an epoch whose changes have been stored to the segments.
-fn sync(changed: &[(String, Arc<dyn Store>)]) -> Result<u64> {
+fn sync(changed: &[(String, Arc<dyn Store>)]) -> Result<(u64, Took)> {
     for (name, store) in changed {
         store.sync().map_err(Error::io("sync", name))?;
     }
-    Ok(0)
+    Ok((0, Took::default()))
 }

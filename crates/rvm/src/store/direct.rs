@@ -2,8 +2,9 @@
 //! its time. A force is still an fdatasync: the drive has a cache too.
 //!
 //! Only whole sectors can be transferred. So that a log can append any number of bytes, an *image* in memory holds what
-//! the file contains around the last write; where writes follow each other, it is read once for each 256 KiB. A sector is rewritten
-//! with what it holds besides the new bytes, as the page cache does with a whole page.
+//! the file contains around the last write; where short writes follow each other, it is read once for each 256 KiB. A sector is
+//! rewritten with what it holds besides the new bytes, as the page cache does with a whole page; a long write reads its first and
+//! last sector only.
 
 use super::{FileStore, Store};
 use crate::{Error, Result};
@@ -18,14 +19,25 @@ pub const SECTOR_BYTES: u64 = 4096;
 /// Bytes of the image, and of a read.
 const BUFFER_BYTES: u64 = 256 << 10;
 const READ_BYTES: u64 = 1 << 20;
+/// Short writes that follow no other share what is read of so many bytes: both copies of a log's status.
+const BLOCK_BYTES: u64 = 2 * SECTOR_BYTES;
 
 /// A file opened with O_DIRECT.
 #[derive(Debug)]
 pub struct DirectStore {
     file: FileStore,
-    image: Mutex<Image>,
+    images: Mutex<Images>,
     /// Whatever is read passes through it: transfers need aligned memory.
     reads: Mutex<Mapping>,
+}
+
+/// What the file contains around the last writes. No sector is in both.
+#[derive(Debug)]
+struct Images {
+    /// Of writes that follow each other, and long ones.
+    run: Image,
+    /// Of short ones elsewhere: both copies of a log's status, which else would take the place of its tail.
+    single: Image,
 }
 
 /// A part of the file in memory, as the last write left it.
@@ -35,7 +47,7 @@ struct Image {
     /// The part: whole sectors, at the beginning of the buffer.
     start: u64,
     bytes: u64,
-    /// Where the last write ended.
+    /// Where the last write ended; at first, nowhere.
     written_to: u64,
 }
 
@@ -43,9 +55,10 @@ impl DirectStore {
     /// Opens what is there. What follows the last whole sector is not used.
     pub fn open(path: &Path) -> Result<DirectStore> {
         let buffer = |bytes| Mapping::anonymous(bytes).map_err(Error::io("get memory for", &path.display()));
-        let image = Image { buffer: buffer(BUFFER_BYTES)?, start: 0, bytes: 0, written_to: 0 };
+        let image = |bytes| Ok(Image { buffer: buffer(bytes)?, start: 0, bytes: 0, written_to: u64::MAX });
+        let images = Mutex::new(Images { run: image(BUFFER_BYTES)?, single: image(2 * BLOCK_BYTES)? });
         let file = FileStore::open(path, nvlab_os::file::DIRECT)?;
-        Ok(DirectStore { file, image: Mutex::new(image), reads: Mutex::new(buffer(READ_BYTES)?) })
+        Ok(DirectStore { file, images, reads: Mutex::new(buffer(READ_BYTES)?) })
     }
 
     /// Creates a file of `bytes` zero bytes.
@@ -55,28 +68,83 @@ impl DirectStore {
     }
 }
 
+impl Images {
+    /// Writes `data`, which is not longer than the buffer of the run with the sectors that contain it.
+    fn write(&mut self, store: &DirectStore, data: &[u8], offset: u64) -> io::Result<()> {
+        let Images { run, single } = self;
+        let (start, end) = sectors(offset, data.len());
+        let follows = [run.written_to, single.written_to].contains(&offset);
+        let is_long = end - start > BLOCK_BYTES;
+        if !run.has(start, end) {
+            if is_long && (!follows || offset == start) {
+                run.load_edges(store, data, offset)?;
+            } else if follows {
+                run.load(store, start, end, BUFFER_BYTES)?;
+            } else {
+                run.forget(start, end);
+                let block = start / BLOCK_BYTES * BLOCK_BYTES;
+                if !single.has(start, end) {
+                    single.load(store, block, end, end.next_multiple_of(BLOCK_BYTES) - block)?;
+                }
+                return single.write(store, data, offset);
+            }
+        }
+        single.forget(run.start, run.start + run.bytes);
+        run.write(store, data, offset)
+    }
+
+    fn forget(&mut self) {
+        (self.run.bytes, self.single.bytes) = (0, 0);
+    }
+}
+
 impl Image {
-    /// Writes `data`, which the sectors from `start` to `end` contain and which is not longer than the buffer.
+    /// Whether it holds all sectors from `start` to `end`.
+    fn has(&self, start: u64, end: u64) -> bool {
+        self.start <= start && end <= self.start + self.bytes
+    }
+
+    /// Somebody else changes these sectors.
+    fn forget(&mut self, start: u64, end: u64) {
+        if start < self.start + self.bytes && self.start < end {
+            self.bytes = 0;
+        }
+    }
+
+    /// Reads the sectors from `start` to `end`, and as many behind them as make `most` bytes, if there are so many.
+    fn load(&mut self, store: &DirectStore, start: u64, end: u64, most: u64) -> io::Result<()> {
+        // Nothing is known if the read fails.
+        self.bytes = 0;
+        let bytes = most.min(store.len()?.saturating_sub(start));
+        if bytes < end - start {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        store.file.read(&mut self.buffer.as_mut_slice()[..bytes as usize], start)?;
+        (self.start, self.bytes) = (start, bytes);
+        Ok(())
+    }
+
+    /// Reads those of the sectors around `data` that it does not fill.
+    fn load_edges(&mut self, store: &DirectStore, data: &[u8], offset: u64) -> io::Result<()> {
+        self.bytes = 0;
+        let (start, end) = sectors(offset, data.len());
+        if store.len()? < end {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let is_filled = [offset == start, offset + data.len() as u64 == end];
+        for (edge, is_filled) in [start, end - SECTOR_BYTES].into_iter().zip(is_filled) {
+            if !is_filled {
+                let at = (edge - start) as usize;
+                store.file.read(&mut self.buffer.as_mut_slice()[at..at + SECTOR_BYTES as usize], edge)?;
+            }
+        }
+        (self.start, self.bytes) = (start, end - start);
+        Ok(())
+    }
+
+    /// Writes `data` with the rest of its sectors, which it holds.
     fn write(&mut self, store: &DirectStore, data: &[u8], offset: u64) -> io::Result<()> {
         let (start, end) = sectors(offset, data.len());
-        if start < self.start || end > self.start + self.bytes {
-            let is_whole = start == offset && end == offset + data.len() as u64;
-            // Nothing is known if the read fails.
-            self.bytes = 0;
-            let bytes = match is_whole {
-                true => end - start,
-                // One that begins elsewhere may be the only one there.
-                false if offset != self.written_to => end - start,
-                false => BUFFER_BYTES.min(store.len()?.saturating_sub(start)),
-            };
-            if bytes < end - start {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if !is_whole {
-                store.file.read(&mut self.buffer.as_mut_slice()[..bytes as usize], start)?;
-            }
-            (self.start, self.bytes) = (start, bytes);
-        }
         self.written_to = offset + data.len() as u64;
         let at = (offset - self.start) as usize;
         self.buffer.as_mut_slice()[at..at + data.len()].copy_from_slice(data);
@@ -111,18 +179,18 @@ impl Store for DirectStore {
     }
 
     fn write(&self, mut data: &[u8], mut offset: u64) -> io::Result<()> {
-        let mut image = self.image.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         while !data.is_empty() {
             let most = BUFFER_BYTES - offset % SECTOR_BYTES;
             let (piece, rest) = data.split_at(data.len().min(most as usize));
-            image.write(self, piece, offset)?;
+            images.write(self, piece, offset)?;
             (data, offset) = (rest, offset + piece.len() as u64);
         }
         Ok(())
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.image.lock().unwrap_or_else(PoisonError::into_inner).bytes = 0;
+        self.images.lock().unwrap_or_else(PoisonError::into_inner).forget();
         self.file.set_len(bytes.next_multiple_of(SECTOR_BYTES))
     }
 

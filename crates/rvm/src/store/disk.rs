@@ -40,6 +40,7 @@ struct State {
     /// Before which operation all that is clean is evicted.
     evicted_at: Option<u64>,
     is_off: bool,
+    takes_parts: bool,
     draws: Draws,
 }
 
@@ -144,6 +145,11 @@ impl Disk {
         Box::new(DiskFile { disk: self.clone(), name: name.into() })
     }
 
+    /// Lets segments be written in parts, as behind a page cache ([`Store::prepare_parts`]).
+    pub fn take_parts(&self) {
+        self.state().takes_parts = true;
+    }
+
     /// Operations (reads, writes, changes of length, syncs) so far.
     pub fn operations(&self) -> u64 {
         self.state().operations
@@ -170,13 +176,15 @@ impl Disk {
             (name.clone(), File { current: durable.clone(), durable, cached: Vec::new() })
         };
         let files = state.files.iter().map(found).collect();
-        Disk(Arc::new(Mutex::new(State { files, ..State::default() })))
+        let takes_parts = state.takes_parts;
+        Disk(Arc::new(Mutex::new(State { files, takes_parts, ..State::default() })))
     }
 
     /// Another disk in the same state: the one that programs find which are started after others ended.
     pub fn copy(&self) -> Disk {
-        let files = self.state().files.clone();
-        Disk(Arc::new(Mutex::new(State { files, ..State::default() })))
+        let State { files, takes_parts, .. } = &*self.state();
+        let (files, takes_parts) = (files.clone(), *takes_parts);
+        Disk(Arc::new(Mutex::new(State { files, takes_parts, ..State::default() })))
     }
 
     /// Changes bytes behind everybody's back.
@@ -268,6 +276,10 @@ impl Store for DiskFile {
             }
             file.cached.is_empty()
         })
+    }
+
+    fn prepare_parts(&self, _offset: u64, _bytes: usize) -> bool {
+        self.disk.state().takes_parts
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -95,6 +95,11 @@ impl Store for FileStore {
         self.file.sync_data()
     }
 
+    /// Pages that the page cache lacks are read together: each would else be read when a part of it is written.
+    fn prepare_parts(&self, offset: u64, bytes: usize) -> bool {
+        nvlab_os::file::read_ahead(&self.file, offset, bytes as u64).is_ok()
+    }
+
     fn file(&self) -> Option<&File> {
         Some(&self.file)
     }

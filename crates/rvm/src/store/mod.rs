@@ -32,6 +32,11 @@ pub trait Store: Debug + Send + Sync {
     fn start_sync(&self) -> io::Result<bool> {
         Ok(false)
     }
+    /// Says that parts of these pages are about to be written. Returns whether such a part can be written without reading the rest
+    /// first: a page cache keeps that, and reads what it has not got from now on.
+    fn prepare_parts(&self, _offset: u64, _bytes: usize) -> bool {
+        false
+    }
     /// The file that can be mapped; without one, a region is read whole.
     fn file(&self) -> Option<&File> {
         None

@@ -54,6 +54,10 @@ impl Store for SlowStore {
         self.0.sync()
     }
 
+    fn prepare_parts(&self, offset: u64, bytes: usize) -> bool {
+        self.0.prepare_parts(offset, bytes)
+    }
+
     fn file(&self) -> Option<&File> {
         self.0.file()
     }
