@@ -214,7 +214,7 @@ impl Sums {
 
     /// Before a transaction uses the words at `home`, which the lock at `lock` protects: the pages that they lie in are what
     /// their checksums say, or were at the first use since the heap was opened.
-    #[inline(always)]
+    #[inline(never)]
     fn examine(&self, memory: &Memory, lock: u64, home: u64, words: usize) -> Result<()> {
         let end = home.wrapping_add(words as u64 * 8).wrapping_sub(8);
         let is_known = self.is_known(lock) && self.is_known(home) && self.is_known(end);
@@ -269,17 +269,14 @@ impl Memory {
         self.sums.as_deref()
     }
 
-    /// The lock at `lock`, which protects the words at `home`, whose checksums are right: see [`Sums::examine`].
-    #[inline(always)]
-    pub fn lock_of(&self, lock: u64, home: u64, words: usize) -> Result<&crate::sync::AtomicU64> {
-        let word = self.lock_word(lock)?;
-        self.examine_locked(lock, home, words).map(|()| word)
-    }
-
     /// Before a transaction uses the words at `home`, which the lock at `lock` protects.
     #[inline(always)]
     pub fn examine_locked(&self, lock: u64, home: u64, words: usize) -> Result<()> {
-        self.sums().map_or(Ok(()), |sums| sums.examine(self, lock, home, words))
+        // No closure: the compiler would make it a function that is called where there are no checksums.
+        match self.sums() {
+            None => Ok(()),
+            Some(sums) => sums.examine(self, lock, home, words),
+        }
     }
 
     /// Whether the lists of a log, which lie at `head`, were not what their checksum says when the heap was opened.

@@ -146,8 +146,11 @@ pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
             "a record of {count} words at {at}"
         );
         // Stored past the caches, they come from memory.
-        let ahead = at + AHEAD_BYTES..(at + AHEAD_BYTES + count as u64 * 8).min(half + bytes);
-        ahead.step_by(LINE as usize).for_each(|line| memory.prefetch_to_read(line));
+        let (mut ahead, end) = (at + AHEAD_BYTES, at + AHEAD_BYTES + count as u64 * 8);
+        while ahead < end.min(half + bytes) {
+            memory.prefetch_to_read(ahead);
+            ahead += LINE;
+        }
         let record = memory.settled(at, count)?;
         let record = match continues(record) {
             Some((body, count)) => memory.settled(body, count as usize)?,

@@ -253,8 +253,9 @@ impl Memory {
         self.start.wrapping_add(at as usize)
     }
 
+    /// Where bytes lie that are in the file, aligned to eight.
     #[inline]
-    fn check(&self, at: u64, bytes: u64) -> Result<*mut u64> {
+    pub fn check(&self, at: u64, bytes: u64) -> Result<*mut u64> {
         self.check_from(0, at, bytes)
     }
 
@@ -266,16 +267,16 @@ impl Memory {
         }
     }
 
-    /// Whether objects may lie here.
+    /// The same of an object, which may not lie everywhere.
     #[inline]
-    pub fn check_object(&self, at: u64, bytes: u64) -> Result<()> {
-        self.check_from(self.data, at, bytes).map(|_| ())
+    pub fn check_object(&self, at: u64, bytes: u64) -> Result<*mut u64> {
+        self.check_from(self.data, at, bytes)
     }
 
     /// The lock of an object.
     #[inline]
     pub fn lock_word(&self, at: u64) -> Result<&AtomicU64> {
-        let word = self.check_from(self.data, at, 8)?;
+        let word = self.check_object(at, 8)?;
         // SAFETY: as of `word`.
         Ok(unsafe { &*word.cast::<AtomicU64>() })
     }
@@ -296,12 +297,22 @@ impl Memory {
     #[inline]
     pub unsafe fn load(&self, at: u64, into: *mut u64, words: usize) -> Result<()> {
         let from = self.check(at, words as u64 * 8)?;
-        // SAFETY: both sides have the words: the file was checked, the caller answers for the other.
+        // SAFETY: the file was checked, the caller answers for the other side.
+        unsafe { self.load_checked(from, into, words) };
+        Ok(())
+    }
+
+    /// The same of words that are known to lie in the file.
+    ///
+    /// # Safety
+    /// They do, and `into` has room for them.
+    #[inline(always)]
+    pub unsafe fn load_checked(&self, from: *const u64, into: *mut u64, words: usize) {
+        // SAFETY: both sides have the words.
         unsafe { copy_racing(into, from, words) };
         if let Domain::Simulated(simulated) = &self.domain {
             simulated.read(words * 8);
         }
-        Ok(())
     }
 
     /// The words there.

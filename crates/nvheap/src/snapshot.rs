@@ -122,6 +122,10 @@ impl Snapshot {
     pub fn save(&self, ranges: impl Iterator<Item = Range<u64>>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
         let (mut batch, mut count) = ([0; BATCH], 0);
         for line in ranges.flat_map(|range| lines(range.start..range.end.min(self.bytes))) {
+            // Several words of a line are changed as several ranges.
+            if batch[..count].last() == Some(&line) {
+                continue;
+            }
             if count == BATCH {
                 self.save_lines(&batch, &read);
                 count = 0;
@@ -143,7 +147,7 @@ impl Snapshot {
     #[inline]
     fn save_lines(&self, lines: &[u64], read: impl Fn(u64) -> [u64; LINE_WORDS]) {
         let number = self.number << PLACE_BITS;
-        let (mut taken, mut count, mut is_other_saving) = ([0; BATCH], 0, false);
+        let (mut taken, mut count, mut is_other_saving) = ([None; BATCH], 0, false);
         for &line in lines {
             let state = self.state(line);
             let found = state.load(Ordering::Acquire);
@@ -153,7 +157,7 @@ impl Snapshot {
             let is_free = self.place(found) != BUSY;
             let busy = number | BUSY;
             if is_free && state.compare_exchange(found, busy, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                taken[count] = line;
+                taken[count] = Some((line, state));
                 count += 1;
             } else {
                 is_other_saving = true;
@@ -161,10 +165,10 @@ impl Snapshot {
         }
         if count > 0 {
             let first = self.saved.fetch_add(count as u64, Ordering::Relaxed) + FIRST_PLACE;
-            for (place, &line) in (first..).zip(&taken[..count]) {
+            for (place, (line, state)) in (first..).zip(taken.iter().flatten()) {
                 let words = self.slot(place).iter().zip(read(line * LINE));
                 words.for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-                self.state(line).store(number | place, Ordering::Release);
+                state.store(number | place, Ordering::Release);
             }
         }
         if is_other_saving {
@@ -181,6 +185,21 @@ impl Snapshot {
                 place => return place,
             }
         }
+    }
+
+    /// Whether something of a range has been saved, or is being saved, since words of it were loaded.
+    #[inline]
+    pub fn has_saved(&self, range: Range<u64>) -> bool {
+        fence(Ordering::Acquire);
+        let (first, last) = (range.start / LINE, (range.end.max(range.start + 1) - 1) / LINE);
+        if first / LINES != last / LINES {
+            return true;
+        }
+        let Some(states) = self.states.get((first / LINES) as usize).and_then(OnceLock::get) else {
+            return false;
+        };
+        let states = &states[(first % LINES) as usize..=(last % LINES) as usize];
+        states.iter().any(|state| self.place(state.load(Ordering::Acquire)) != 0)
     }
 
     /// Puts what has been saved into a copy of the words at `at`, which has just been made.

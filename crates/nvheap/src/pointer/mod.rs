@@ -22,6 +22,7 @@ pub use guard::{Read, Write};
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::layout::LINE;
 use crate::persist::{Brand, Branded, Confined, Persist, block_id};
 use crate::tx::{Private, RawTx, value_at};
 pub(crate) use guard::Room;
@@ -184,9 +185,11 @@ pub(crate) fn write_node<'t, T: Persist<H>, H: Brand>(
     word: NonZeroU64,
 ) -> Result<Write<'t, T>> {
     let first = offset(word);
-    (first..value_at(first) + size_of::<T>() as u64)
-        .step_by(64)
-        .for_each(|line| tx.core().memory.prefetch(line));
+    let (memory, mut line) = (&tx.core().memory, first);
+    while line < value_at(first) + size_of::<T>() as u64 {
+        memory.prefetch(line);
+        line += LINE;
+    }
     write(tx, word)
 }
 

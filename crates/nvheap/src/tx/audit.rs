@@ -56,6 +56,16 @@ fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
     Ok(())
 }
 
+/// Whether a private copy is that of a value with the pointers that the file has. Nothing is said of what is new, or a header.
+#[inline]
+fn has_same_pointers(core: &Core, shadow: &Shadow) -> bool {
+    let Some(entry) = core.entry(shadow.kind()).filter(|_| !shadow.is_new()) else { return false };
+    let words = shadow.words as usize;
+    let Ok(old) = core.memory.held(shadow.home, words) else { return false };
+    let new = private_words(shadow.data, words);
+    entry.pointers.iter().map(|pointer| pointer.word as usize).all(|at| old.get(at) == new.get(at))
+}
+
 /// Computes the balances that there are.
 fn balances<'s>(core: &Core, state: &'s mut State) -> Result<&'s Balances> {
     let State { shadows, moved, balances: found, .. } = state;
@@ -78,7 +88,8 @@ impl RawTx<'_> {
     #[inline]
     pub(super) fn audit(self, state: &mut State) -> Result<()> {
         // Nothing is stored that need not be: a commit's fence waits for it.
-        match state.moved.is_empty() && state.shadows.iter().all(|shadow| shadow.kind() == 0) {
+        let is_same = |shadow: &Shadow| shadow.kind() == 0 || has_same_pointers(self.core(), shadow);
+        match state.moved.is_empty() && state.shadows.iter().all(is_same) {
             true => Ok(()),
             false => self.audit_pointers(state),
         }

@@ -23,6 +23,7 @@ mod own;
 mod record;
 mod shadow;
 mod snapshot;
+mod source;
 mod state;
 mod way;
 
@@ -34,6 +35,7 @@ pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, is_inside, lea
 use own::Lent;
 use shadow::Shadow;
 pub(crate) use shadow::freeze;
+use source::Source;
 pub(crate) use state::Context;
 use state::{Seen, State};
 
@@ -41,11 +43,13 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::lock::{self, Word};
 use crate::persist::Brand;
+use crate::pointer::offset;
 use crate::space::HEADER;
 use crate::sync::AtomicU64;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::atomic::{Ordering, fence};
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering;
 
 /// How often a lock is looked at before the transaction is retried.
 const SPINS: u32 = 64;
@@ -156,6 +160,13 @@ impl<'t> RawTx<'t> {
         }
     }
 
+    /// Whether this transaction may have changed an object: whoever does holds its lock until the end.
+    #[inline]
+    pub fn has_changed(self, word: NonZeroU64) -> Result<bool> {
+        let lock = lock::load(self.core().memory.lock_word(offset(word))?);
+        Ok(!lock.is_free() && lock.index_of(self.core().base, self.context.slot).is_some())
+    }
+
     /// Something of this version is read: if it is newer than what this thread knows of its writer, everything read before
     /// must still be what it was.
     #[inline(always)]
@@ -251,14 +262,13 @@ impl<'t> RawTx<'t> {
         into: *mut u64,
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
-        let memory = &self.core().memory;
-        let word = memory.lock_of(lock_at, home, words).map_err(|error| state.doom(error))?;
-        let before = lock::load(word);
+        let source = self.source(lock_at, home, words, tag).map_err(|error| state.doom(error))?;
+        let before = lock::load(source.lock);
         if before.is_free() && !self.context.is_past.get() {
             // SAFETY: passed on.
-            let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
-            if lock::load(word) == before {
-                self.has_read(&mut state, word, before)?;
+            let found = unsafe { self.copy(&source, into) };
+            if lock::load(source.lock) == before {
+                self.has_read(&mut state, source.lock, before)?;
                 drop(state);
                 return match found == tag {
                     true => Ok(None),
@@ -268,7 +278,7 @@ impl<'t> RawTx<'t> {
         }
         drop(state);
         // SAFETY: passed on.
-        unsafe { self.read_slowly((lock_at, word), home, words, into, tag) }
+        unsafe { self.read_slowly((lock_at, source), home, words, into, tag) }
     }
 
     /// The same into a copy of its own, which is lent until its cell says 0; or the private copy.
@@ -299,30 +309,6 @@ impl<'t> RawTx<'t> {
         }
     }
 
-    /// Copies the words, and returns the type that the header behind the lock says, if that matters: to be believed if the lock
-    /// is what it was before.
-    ///
-    /// # Safety
-    /// `into` has room for the words.
-    #[inline(always)]
-    unsafe fn copy(
-        self,
-        (lock_at, tag): (u64, Option<u16>),
-        home: u64,
-        words: usize,
-        into: *mut u64,
-    ) -> Result<Option<u16>> {
-        let memory = &self.core().memory;
-        let found = match tag {
-            Some(_) => Some(Meta(memory.word(lock_at + 8)?.load(Ordering::Relaxed)).tag()),
-            None => None,
-        };
-        // SAFETY: passed on.
-        unsafe { memory.load(home, into, words)? };
-        fence(Ordering::Acquire);
-        Ok(found)
-    }
-
     #[inline(always)]
     fn has_read(self, state: &mut State, word: &AtomicU64, version: Word) -> Result<()> {
         state.has_read(word, version);
@@ -335,12 +321,13 @@ impl<'t> RawTx<'t> {
     #[inline(never)]
     unsafe fn read_slowly(
         self,
-        (lock_at, word): (u64, &AtomicU64),
+        (lock_at, source): (u64, Source<'_>),
         home: u64,
         words: usize,
         into: *mut u64,
         tag: Option<u16>,
     ) -> Result<Option<Private<'t>>> {
+        let word = source.lock;
         if self.context.state().snapshot.is_some() {
             // SAFETY: passed on.
             return unsafe { self.read_snapshot((lock_at, tag), home, words, into) };
@@ -359,15 +346,14 @@ impl<'t> RawTx<'t> {
                     let (index, _) = self.lock_slowly(&mut state, lock_at, word)?;
                     state.shadow_of(index, home).filter(|shadow| shadow.words as usize >= words).copied()
                 };
-                let rest = if found.is_some() { 0 } else { words };
                 // SAFETY: passed on. Nobody else changes it while this transaction holds the lock.
-                let said = unsafe { self.copy((lock_at, tag), home, rest, into)? };
+                let said = unsafe { self.copy(&source, into) };
                 check(said.map(|said| self.private_tag(lock_at).unwrap_or(said)))?;
                 return Ok(found.map(|shadow| self.private(&shadow)));
             }
             if !before.is_held(base) {
                 // SAFETY: passed on.
-                let found = unsafe { self.copy((lock_at, tag), home, words, into)? };
+                let found = unsafe { self.copy(&source, into) };
                 if lock::load(word) == before {
                     self.has_read(&mut self.context.state(), word, before)?;
                     check(found)?;
@@ -410,11 +396,11 @@ impl<'t> RawTx<'t> {
         tag: Option<u16>,
     ) -> Result<Private<'t>> {
         let memory = &self.core().memory;
-        let word = memory.lock_of(lock_at, home, words).map_err(|error| self.doom(error))?;
+        let source = self.source(lock_at, home, words, tag).map_err(|error| self.doom(error))?;
         // The lock is a full barrier: what is behind it would be loaded only after it.
         memory.prefetch(home);
         let mut state = self.context.state();
-        let (index, is_new) = self.lock_word(&mut state, lock_at, word)?;
+        let (index, is_new) = self.lock_word(&mut state, lock_at, source.lock)?;
         if !is_new {
             drop(state);
             return self.change_again(index, (lock_at, home), words, kind, tag);
@@ -422,7 +408,7 @@ impl<'t> RawTx<'t> {
         let data = state.add_shadow(index, home, words, (kind, false));
         drop(state);
         // SAFETY: the arena has room for the words.
-        let found = unsafe { self.copy((lock_at, tag), home, words, data)? };
+        let found = unsafe { self.copy(&source, data) };
         match found == tag {
             true => Ok(self.private_at(data)),
             false => Err(self.other_type(lock_at)),

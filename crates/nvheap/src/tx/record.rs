@@ -8,6 +8,48 @@ use nvlab_os::stores;
 /// Words of room that a record keeps for the next transaction.
 const KEPT_WORDS: usize = 64 << 10;
 
+/// Words that are compared at a time: a bit for each.
+const PART_WORDS: usize = u64::BITS as usize;
+
+/// Which words differ, of as many on both sides, at most [`PART_WORDS`].
+#[inline(always)]
+fn differing(old: &[u64], new: &[u64]) -> u64 {
+    let (old_lines, old_rest) = old.as_chunks::<LINE_WORDS>();
+    let (lines, rest) = new.as_chunks::<LINE_WORDS>();
+    let mut mask = 0;
+    for (i, (old, new)) in old_lines.iter().zip(lines).enumerate() {
+        mask |= u64::from(stores::differing_words(old, new)) << (i * LINE_WORDS);
+    }
+    if rest.is_empty() {
+        return mask;
+    }
+    match (old.last_chunk(), new.last_chunk()) {
+        // The last eight words, of which the first ones have been compared.
+        (Some(old), Some(last)) => {
+            mask | u64::from(stores::differing_words(old, last)) << (new.len() - LINE_WORDS)
+        }
+        _ => {
+            let pairs = old_rest.iter().zip(rest).enumerate();
+            pairs.fold(0, |mask, (k, (old, new))| mask | u64::from(old != new) << k)
+        }
+    }
+}
+
+/// A gap of one word costs no more than another header.
+#[inline(always)]
+fn with_gaps(mask: u64) -> u64 {
+    mask | (mask << 1) & (mask >> 1)
+}
+
+/// Takes the first words of a mask that follow each other out of it: the first, and the one behind the last.
+#[inline(always)]
+fn first_run(mask: &mut u64) -> (usize, usize) {
+    let start = mask.trailing_zeros();
+    let end = start + (*mask >> start).trailing_ones();
+    *mask &= u64::MAX.checked_shl(end).unwrap_or(0);
+    (start as usize, end as usize)
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     words: Vec<u64>,
@@ -73,51 +115,50 @@ impl Record {
         self.change(home, words);
     }
 
-    /// The words that differ from the `old` ones.
+    /// The words that differ from the `old` ones, of which there are as many.
     #[inline]
     pub fn push_changed(&mut self, home: u64, old: &[u64], words: &[u64]) {
         self.reserve(words.len());
-        let (mut first, mut end) = (0, 0_usize);
-        let (lines, rest) = words.as_chunks::<LINE_WORDS>();
-        let (old_lines, old_rest) = old.as_chunks::<LINE_WORDS>();
-        let mut add = |base: usize, mut mask: u32| {
-            if mask == 0xff && end == base {
-                // A whole line, the first one or behind one that differs.
-                end = base + LINE_WORDS;
-                return;
+        match (old, words) {
+            // A count, mostly.
+            (&[old], &[word]) => {
+                if old != word {
+                    self.change(home, &[word]);
+                }
             }
-            // A gap of one word costs no more than another header.
-            mask |= (mask << 1) & (mask >> 1);
+            _ if words.len() <= PART_WORDS => {
+                let mut mask = with_gaps(differing(old, words));
+                while mask != 0 {
+                    let (start, end) = first_run(&mut mask);
+                    self.change(home + start as u64 * 8, &words[start..end]);
+                }
+            }
+            _ => self.push_changed_parts(home, old, words),
+        }
+    }
+
+    /// The same of many words.
+    #[inline(never)]
+    fn push_changed_parts(&mut self, home: u64, old: &[u64], words: &[u64]) {
+        // What differs last and is to be recorded, with what follows it if no more than one word lies between.
+        let mut last = 0..0;
+        for (i, (old, new)) in old.chunks(PART_WORDS).zip(words.chunks(PART_WORDS)).enumerate() {
+            let mut mask = with_gaps(differing(old, new));
             while mask != 0 {
-                let start = mask.trailing_zeros();
-                let count = (mask >> start).trailing_ones();
-                mask &= !(((1 << count) - 1) << start);
-                let start = base + start as usize;
-                if start > end + 1 || end == 0 {
-                    if end > 0 {
-                        self.change(home + first as u64 * 8, &words[first..end]);
+                let (start, end) = first_run(&mut mask);
+                let run = i * PART_WORDS + start..i * PART_WORDS + end;
+                if run.start > last.end + 1 || last.is_empty() {
+                    if !last.is_empty() {
+                        self.change(home + last.start as u64 * 8, &words[last]);
                     }
-                    first = start;
+                    last = run;
+                } else {
+                    last.end = run.end;
                 }
-                end = start + count as usize;
             }
-        };
-        for (i, (old, new)) in old_lines.iter().zip(lines).enumerate() {
-            add(i * LINE_WORDS, stores::differing_words(old, new));
         }
-        if !rest.is_empty() {
-            let mask = match (old.last_chunk(), words.last_chunk()) {
-                // The last eight words, of which the first ones have been compared.
-                (Some(old), Some(new)) => stores::differing_words(old, new) >> (LINE_WORDS - rest.len()),
-                _ => {
-                    let pairs = old_rest.iter().zip(rest).enumerate();
-                    pairs.fold(0, |mask, (k, (old, new))| mask | u32::from(old != new) << k)
-                }
-            };
-            add(lines.len() * LINE_WORDS, mask);
-        }
-        if end > 0 {
-            self.change(home + first as u64 * 8, &words[first..end]);
+        if !last.is_empty() {
+            self.change(home + last.start as u64 * 8, &words[last]);
         }
     }
 
@@ -182,12 +223,12 @@ mod tests {
     fn every_difference_is_recorded() {
         let mut seed = 88_172_645_463_325_252_u64;
         for round in 0..20_000_usize {
-            let len = round % 37;
+            let len = round % 147;
             let old: Vec<u64> = (0..len as u64).collect();
             let mut new = old.clone();
             for word in &mut new {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                *word ^= u64::from(seed >> 33 & 3 <= (round / 37) as u64 % 4) << (seed >> 58);
+                *word ^= u64::from(seed >> 33 & 3 <= (round / 147) as u64 % 4) << (seed >> 58);
             }
             let mut record = Record::default();
             record.begin();

@@ -55,19 +55,22 @@ impl<'t> RawTx<'t> {
             // Nobody saves what was not there, so this is not of the moment.
             return Err(state.doom(Error::Conflict));
         }
-        if let Some(tag) = tag {
-            let mut meta = [0];
-            memory.copy_words(lock_at + 8, &mut meta)?;
-            snapshot.restore(lock_at + 8, &mut meta);
-            if Meta(meta[0]).tag() != tag {
-                // A handle may lead to an object that is newer.
-                return Err(state.doom(Error::Conflict));
-            }
+        let mut meta = [0];
+        if tag.is_some() {
+            meta[0] = memory.word(lock_at + 8)?.load(Ordering::Relaxed);
         }
-        // SAFETY: passed on: the words are initialised by the first, and nobody else has them.
-        unsafe {
-            memory.load(home, into, words)?;
-            snapshot.restore(home, std::slice::from_raw_parts_mut(into, words));
+        // SAFETY: passed on.
+        unsafe { memory.load(home, into, words)? };
+        // Mostly nothing: the header and the value of an object are looked at together.
+        let first = if tag.is_some() { lock_at + 8 } else { home };
+        if snapshot.has_saved(first.min(home)..home + words as u64 * 8) {
+            snapshot.restore(lock_at + 8, &mut meta);
+            // SAFETY: the words are initialised, and nobody else has them.
+            snapshot.restore(home, unsafe { std::slice::from_raw_parts_mut(into, words) });
+        }
+        if tag.is_some_and(|tag| Meta(meta[0]).tag() != tag) {
+            // A handle may lead to an object that is newer.
+            return Err(state.doom(Error::Conflict));
         }
         Ok(None)
     }

@@ -90,7 +90,21 @@ pub(super) fn entry<'t, K: Key<H>, V: Persist<H>, H: Brand>(
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
     /// Whether the way still leads to a node. As long as that is borrowed, only [`PBTreeMap::clear`] takes it out of the map; other
     /// nodes may have been split or merged.
+    #[inline]
     fn leads_to(&self, node: NonZeroU64) -> Result<bool> {
+        let tx = self.tx.raw;
+        let mut above = self.path.steps().iter().map(|&(step, _)| step);
+        match tx.has_changed(self.map.anchor.word())?
+            || above.try_fold(false, |any, step| Ok::<_, Error>(any || tx.has_changed(step)?))?
+        {
+            false => Ok(true),
+            true => self.still_leads_to(node),
+        }
+    }
+
+    /// The same by going there again.
+    #[cold]
+    fn still_leads_to(&self, node: NonZeroU64) -> Result<bool> {
         let Some((mut at, _)) = self.map.top(self.tx)? else { return Ok(false) };
         for &(step, position) in self.path.steps() {
             let mut room = Room::new();

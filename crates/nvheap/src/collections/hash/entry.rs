@@ -44,7 +44,11 @@ pub struct VacantEntry<'t, K, V, H: Brand> {
 
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
     /// Whether the map has had the same buckets all the time. No block is used again in the transaction that frees it.
+    #[inline]
     fn is_as_it_was(&self) -> Result<bool> {
+        if !self.tx.raw.has_changed(self.map.anchor.word())? {
+            return Ok(true);
+        }
         let mut room = Room::new();
         let anchor = peek::<Anchor<K, V, H>, H>(self.tx.raw, self.map.anchor.word(), &mut room)?;
         Ok(anchor.buckets.state() == self.buckets)
