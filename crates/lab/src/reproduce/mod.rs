@@ -35,7 +35,7 @@ macro_rules! built_in {
         ),*),*];
     };
 }
-built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "time-empty" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "applications" "heap-layers" "heap-disk"; "drives": "870-qvo-4tb" "870-qvo-4tb-after" "970-evo-plus-after" "970-evo-plus-cache" "970-evo-plus-read" "970-evo-plus-size" "970-evo-plus-steady" "d5-p4320" "d5-p4320-steady" "p4500" "p4500-steady");
+built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-total" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "hybrid" "truncation" "chips"; "002": "time" "time-empty" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "software" "threads" "file-systems" "start-gap" "attack" "attack-seeds" "applications" "heap-layers" "heap-disk"; "drives": "870-qvo-4tb" "870-qvo-4tb-after" "970-evo-plus-after" "970-evo-plus-cache" "970-evo-plus-read" "970-evo-plus-size" "970-evo-plus-steady" "d5-p4320" "d5-p4320-steady" "p4500" "p4500-steady");
 
 /// Why there are no experiments to run.
 #[derive(Debug, Error)]
