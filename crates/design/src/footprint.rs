@@ -33,8 +33,8 @@ pub const LANE: u64 = size_of::<Lane>() as u64 + 256;
 /// Tables of any array of flash.
 pub fn array(flash: &FlashConfig, slc: bool, payload: Payload) -> u64 {
     let geometry = &flash.geometry;
-    // Erases, whether bad, cycles it endures; pages programmed; whether in SLC mode.
-    let block = 4 + 1 + 4 * flash.faults.wear_out as u64 + 4 + slc as u64;
+    // Erases, whether bad, cycles it endures; pages programmed; whether in SLC mode, and erases of that.
+    let block = 4 + 1 + 4 * flash.faults.wear_out as u64 + 4 + 5 * slc as u64;
     let kept = payload.written(Nand::<()>::store_bytes(geometry));
     geometry.blocks() as u64 * block + geometry.dies() as u64 * LANE + kept
 }

@@ -213,13 +213,14 @@ impl<M: Placed> StartGap<M> {
     pub fn moved(&self) -> u64 {
         self.moved
     }
-    /// Bytes of registers a controller needs besides the memory: for each region the moves (from which start and gap
-    /// follow) and the writes since the last move, and the keys of the permutation.
+    /// Bytes of registers a controller needs besides the memory, as the paper counts them: for each region start, gap and the
+    /// writes since the last move, each as wide as its values; and the key of the permutation. The number of moves, by which a
+    /// recovery finds start and gap, is in the memory.
     pub fn register_bytes(&self) -> u64 {
-        let Region { moves, writes, .. } = Region::default();
-        let region = (size_of_val(&moves) + size_of_val(&writes)) as u64;
-        let keys = self.permutation.as_ref().map_or(0, |permutation| size_of_val(&permutation.keys) as u64);
-        region * self.regions.len() as u64 + keys
+        let bits = |largest: u32| (u32::BITS - largest.leading_zeros()) as u64;
+        let region = bits(self.lines - 1) + bits(self.lines) + bits(self.config.interval - 1);
+        let key = if self.permutation.is_some() { u64::BITS as u64 } else { 0 };
+        (region * self.regions.len() as u64 + key).div_ceil(8)
     }
 
     fn reload(&mut self, at: Time) -> Result<Time, MediumError> {
@@ -452,7 +453,7 @@ impl<M: Placed + PowerCut> PowerCut for StartGap<M> {
 
 /// A fixed random permutation of `0..count`: a Feistel network over as many bits as `count` needs (at least two),
 /// repeated until the result is in range. If their number is odd, the right half has one more; halves change places in
-/// every round, of which there is an even number.
+/// every round, of which there is an even number. The keys of the rounds are rotations of one: a controller has one to keep.
 #[derive(Clone, Debug)]
 struct Permutation {
     count: u64,
@@ -466,7 +467,8 @@ impl Permutation {
     fn new(count: u64, seed: u64) -> Permutation {
         let mut rng = Rng::stream(seed, "start-gap");
         let bits = (u64::BITS - (count - 1).leading_zeros()).max(2);
-        let keys = std::array::from_fn(|_| rng.bits());
+        let key = rng.bits();
+        let keys = [0, 16, 32, 48].map(|by| key.rotate_left(by));
         let (left_bits, right_bits) = (bits / 2, bits.div_ceil(2));
         let masks = [(1 << left_bits) - 1, (1 << right_bits) - 1];
         Permutation { count, right_bits, masks, keys }

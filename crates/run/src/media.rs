@@ -165,7 +165,7 @@ fn slc_mode(design: &Design, cells: &Cells) -> Option<(MediumResult, Shape)> {
         read_s: slc.mode.read.seconds() * done.reads as f64,
         program_s: slc.mode.program.seconds() * done.programs as f64,
         erase_s: slc.mode.erase.seconds() * done.erases as f64,
-        rated_cycles: slc.endurance,
+        rated_cycles: slc.mode.cycles,
         ..MediumResult::default()
     };
     let mode = &slc.mode;

@@ -122,6 +122,7 @@ const OPTIONS: Options = Options {
     headers: nvlab_rvm::record::Headers::Compact,
     diff: false,
     compress: false,
+    recovery_target: std::time::Duration::MAX,
     truncation: Truncation::WhenFull,
     find_missed_ranges: false,
     spool_bytes_max: 1 << 20,

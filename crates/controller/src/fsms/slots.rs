@@ -30,8 +30,6 @@ const PIECE: usize = 8;
 const PIECES: usize = SECTOR / PIECE;
 const RECORD_HEAD: usize = 24;
 const RECORD_BYTES: u64 = (RECORD_HEAD + SECTOR) as u64;
-/// Sectors whose slots are looked up in one page of the index.
-const TOGETHER: u32 = 64;
 const NONE: u32 = u32::MAX;
 
 /// How a sector in PRAM is overwritten. Only the words that differ are programmed.
@@ -95,9 +93,12 @@ pub(super) struct Slots {
     /// The sector in each slot.
     held: Vec<u32>,
     free: Vec<u32>,
-    /// The slot of each sector, in pages of 64 sectors, allocated on demand.
-    index: Vec<u32>,
-    pages: Vec<[u32; TOGETHER as usize]>,
+    /// Where to look for a sector: the first slot of those whose sectors have the same last bits, and the next one after each
+    /// slot. There are as many places as slots or more, so that most lists have a slot at most: metadata lies together, in
+    /// FATs and in clusters. Rejected: *a slot for each sector of the device, in pages of 64 allocated on demand*, which took
+    /// four times the memory for directories scattered over a volume.
+    first: Vec<u32>,
+    next: Vec<u32>,
     /// Sequence number of the next journal record, and the slot named by the last one.
     sequence: u64,
     journalled: u32,
@@ -115,8 +116,8 @@ impl Slots {
         Slots {
             held: vec![NONE; layout.slots as usize],
             free: (0..layout.slots).rev().collect(),
-            index: vec![NONE; sectors.div_ceil(TOGETHER) as usize],
-            pages: Vec::new(),
+            first: vec![NONE; layout.slots.next_power_of_two() as usize],
+            next: vec![NONE; layout.slots as usize],
             sequence: 1,
             journalled: NONE,
             record: Vec::with_capacity(RECORD_BYTES as usize),
@@ -130,7 +131,7 @@ impl Slots {
 
     /// Bytes of volatile memory: the index.
     pub fn memory_bytes(&self) -> u64 {
-        4 * (self.index.len() + self.pages.len() * TOGETHER as usize + self.held.len()) as u64
+        4 * (self.first.len() + self.next.len() + self.held.len()) as u64
     }
     pub fn count(&self) -> u32 {
         self.layout.slots - self.free.len() as u32
@@ -153,21 +154,41 @@ impl Slots {
     /// The slot of a sector.
     #[inline]
     pub fn of(&self, sector: u32) -> Option<u32> {
-        match self.index[(sector / TOGETHER) as usize] {
-            NONE => None,
-            page => {
-                Some(self.pages[page as usize][(sector % TOGETHER) as usize]).filter(|&slot| slot != NONE)
-            }
+        let mut slot = self.first[self.place(sector)];
+        while slot != NONE && self.held[slot as usize] != sector {
+            slot = self.next[slot as usize];
         }
+        Some(slot).filter(|&slot| slot != NONE)
     }
 
+    #[inline]
+    fn place(&self, sector: u32) -> usize {
+        sector as usize & (self.first.len() - 1)
+    }
+
+    /// Notes that a slot holds a sector.
     fn enter(&mut self, sector: u32, slot: u32) {
-        let page = &mut self.index[(sector / TOGETHER) as usize];
-        if *page == NONE {
-            *page = self.pages.len() as u32;
-            self.pages.push([NONE; TOGETHER as usize]);
+        let place = self.place(sector);
+        self.held[slot as usize] = sector;
+        self.next[slot as usize] = std::mem::replace(&mut self.first[place], slot);
+    }
+
+    /// Notes that a slot holds nothing any more; returns the sector it held.
+    fn remove(&mut self, slot: u32) -> u32 {
+        let sector = std::mem::replace(&mut self.held[slot as usize], NONE);
+        let place = self.place(sector);
+        let after = self.next[slot as usize];
+        match self.first[place] {
+            first if first == slot => self.first[place] = after,
+            first => {
+                let mut before = first;
+                while self.next[before as usize] != slot {
+                    before = self.next[before as usize];
+                }
+                self.next[before as usize] = after;
+            }
         }
-        self.pages[*page as usize][(sector % TOGETHER) as usize] = slot;
+        sector
     }
 
     fn ended(&mut self, served: Result<Served, MediumError>) -> Result<Time, ControllerError> {
@@ -216,7 +237,6 @@ impl Slots {
         let slot = self.free.pop().expect("a free slot");
         let served = pram.write(at.max(self.released), self.layout.slot(slot), SECTOR as u64, data);
         let end = self.ended(served)?;
-        self.held[slot as usize] = sector;
         self.enter(sector, slot);
         let served = pram.update(end, self.layout.table(slot), &[0; 4], &(sector + 1).to_le_bytes());
         self.ended(served)
@@ -233,8 +253,7 @@ impl Slots {
         if self.journalled == slot {
             now = self.write_record(pram, now, NONE, 0, &[])?;
         }
-        let sector = std::mem::replace(&mut self.held[slot as usize], NONE);
-        self.enter(sector, NONE);
+        let sector = self.remove(slot);
         self.free.push(slot);
         let served = pram.update(now, self.layout.table(slot), &(sector + 1).to_le_bytes(), &[0; 4]);
         let end = self.ended(served)?;
@@ -353,7 +372,6 @@ impl Slots {
                 if sector >= self.sectors || self.of(sector).is_some() {
                     return Err(format!("slot {slot} holds sector {sector}, which cannot be"));
                 }
-                self.held[slot as usize] = sector;
                 self.enter(sector, slot);
             }
         }
@@ -386,7 +404,9 @@ impl Slots {
         let used: Vec<u32> = used.collect();
         used.iter().for_each(|&slot| assert_eq!(self.of(self.held[slot as usize]), Some(slot)));
         assert_eq!(used.len() + self.free.len(), self.layout.slots as usize);
-        let indexed = self.pages.iter().flatten().filter(|&&slot| slot != NONE).count();
+        let after = |slot: u32| Some(slot).filter(|&slot| slot != NONE);
+        let list = |first: u32| std::iter::successors(after(first), |&slot| after(self.next[slot as usize]));
+        let indexed = self.first.iter().flat_map(|&first| list(first)).count();
         assert_eq!(indexed, used.len());
     }
 }

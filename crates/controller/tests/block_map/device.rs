@@ -119,7 +119,14 @@ impl Setup {
         };
         let data = nand(self.data());
         let [read, program, erase] = [25, 200, 1500].map(Span::from_us);
-        let mode = SlcMode { pages_per_block: self.pages / 2, units_per_page: 1, read, program, erase };
+        let mode = SlcMode {
+            pages_per_block: self.pages / 2,
+            units_per_page: 1,
+            read,
+            program,
+            erase,
+            cycles: 1000,
+        };
         let data = if self.slc_log { data.with_slc_mode(mode) } else { data };
         BlockMap::new(self.config(), data, self.log_array().map(nand)).unwrap()
     }

@@ -8,4 +8,5 @@ mod device;
 #[path = "../found/mod.rs"]
 mod found;
 mod model;
+mod papers;
 mod power_cut;

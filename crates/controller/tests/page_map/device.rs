@@ -123,7 +123,7 @@ impl Setup {
         let (pages_per_block, units_per_page) =
             if self.units_per_page == 1 { (3, 1) } else { (8, self.units_per_page / 3) };
         let [read, program, erase] = [10, 60, 1000].map(Span::from_us);
-        SlcMode { pages_per_block, units_per_page, read, program, erase }
+        SlcMode { pages_per_block, units_per_page, read, program, erase, cycles: 1000 }
     }
 
     pub fn recover(&self, media: PageMapMedia<MemStore>, at: Time) -> (PageMap<MemStore>, RecoveryReport) {

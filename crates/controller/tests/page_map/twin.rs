@@ -74,6 +74,7 @@ fn with_cache(like: PageMap, when_full: CacheFull) -> PageMap {
         read: Span::from_us(25),
         program: Span::from_us(50),
         erase: Span::from_ms(5),
+        cycles: 30_000,
     };
     let (fold_after, takes) = (Some(Span::from_ms(100)), CacheTakes::All);
     let cache = SlcCache { blocks_min: 2, blocks_max: 6, blocks_spared: 1, fold_after, takes, when_full };

@@ -107,8 +107,6 @@ pub struct SlcBlocks {
     pub medium: String,
     /// What they are like.
     pub mode: SlcMode,
-    /// Rated cycles.
-    pub endurance: u32,
 }
 
 /// The cache of a page-mapped controller.
@@ -157,8 +155,9 @@ pub fn blocks(
         read: flash.read[0],
         program: flash.program,
         erase: flash.erase,
+        cycles: flash.endurance,
     };
-    Some(SlcBlocks { medium: name.clone(), mode, endurance: flash.endurance })
+    Some(SlcBlocks { medium: name.clone(), mode })
 }
 
 /// The keys of `[ftl.cache]` as they stand.

@@ -19,9 +19,15 @@ fn the_cache_of_the_tlc_drive() {
         when_full: CacheFull::WriteDirectly,
     };
     let us = Span::from_us;
-    let mode =
-        SlcMode { pages_per_block: 384, units_per_page: 16, read: us(30), program: us(250), erase: us(5000) };
-    assert_eq!((cache.config, cache.slc.mode, cache.slc.endurance), (expected, mode, 30_000));
+    let mode = SlcMode {
+        pages_per_block: 384,
+        units_per_page: 16,
+        read: us(30),
+        program: us(250),
+        erase: us(5000),
+        cycles: 30_000,
+    };
+    assert_eq!((cache.config, cache.slc.mode), (expected, mode));
     assert!(design.uses("slc") && design.media.contains_key("slc"), "it says what the blocks are like");
     assert_eq!(design.price(), load("ssd-tlc", &[]).price(), "it is not bought");
     assert_eq!(page_map(&load("tlc-pslc", &["ftl.cache.kind=none"])).cache, None);

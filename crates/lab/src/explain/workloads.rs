@@ -73,7 +73,7 @@ Clients of a FAT volume: 'iozone key=value ...' makes what a FAT implementation 
 file, and what it writes
   mode=write|rewrite|read|reread|random-read|random-write record=4KiB file=16MiB
   fat=12|16|32 (default: by size) cluster=4KiB fill=50% (clusters in use) cache=256KiB (of sectors)
-  sync=record|close (when FATs and directories are written) span=SIZE
+  sync=record|N|close (when FATs and directories are written: N records) span=SIZE
 It prepares its volume itself, unmeasured: use --precondition fresh, or full for a device that
 was in use.
 

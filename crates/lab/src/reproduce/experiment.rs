@@ -7,7 +7,7 @@
 //! workload = "hotcold hot={locality} bs=256B"
 //! precondition = "steady"         until = "2 x capacity"
 //! [[axis]]
-//! name = "locality"               values = ["50/50", "10/90"]
+//! name = "locality"               values = ["50/50", "10/90"]   # an axis `seed` repeats the run with each
 //! [smoke]                         # what a small run changes: set (added), workload, until, precondition, values
 //! [[row]]                         # a claim
 //! claim = "..."                   where = "figure 8"           basis = "stated"
@@ -24,6 +24,7 @@
 //! ```
 
 use super::row::{Measure, Row, at, parse_measure, row};
+use crate::sweep::SEED;
 use crate::sweep::space::{At, Axis, RunSpec, Space};
 use nvlab_design::toml_reader::datum::{Datum, Shape};
 use nvlab_design::toml_reader::{FileError, Source, Table};
@@ -151,6 +152,9 @@ fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
         }
         axes.push(Axis { name: table.needed("name")?, values, sets });
         table.end()?;
+    }
+    if axes.iter().any(|axis| axis.name == SEED) {
+        run.seed = format!("{{{SEED}}}");
     }
     if let Some(table) = top.table("smoke")? {
         let changes = (table.texts("set")?, table.text("workload")?, state(&table)?, until(&table)?);

@@ -187,6 +187,10 @@ impl Measured<'_> {
                 let (at, to) = (values(&row.at)?, values(&row.to)?);
                 at.iter().zip(&to).map(|(a, b)| a / b).reduce(f64::max)
             }
+            Check::Mean => {
+                let values = values(&row.at)?;
+                Some(values.iter().sum::<f64>() / values.len() as f64)
+            }
             Check::Largest => values(&row.at)?.into_iter().reduce(f64::max),
             Check::LeastAt => {
                 let least = |a: (f64, f64), b: (f64, f64)| if b.1 < a.1 { b } else { a };

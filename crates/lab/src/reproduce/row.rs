@@ -30,6 +30,8 @@ pub enum Check {
     Crossing,
     /// The largest ratio of line `at` over line `to`: below 1 if the first is lower everywhere.
     Below,
+    /// The mean of the values along the free axis: over seeds, what chance leaves.
+    Mean,
     /// The largest value along the free axis.
     Largest,
     /// The place of the smallest value along the free axis.
@@ -159,11 +161,12 @@ pub(super) fn row(table: &Table, space: &Space, smoke: bool) -> Read<Option<Row>
         (Some("saving-rises"), None) => Check::SavingRises,
         (Some("crossing"), None) => Check::Crossing,
         (Some("below"), None) => Check::Below,
+        (Some("mean"), None) => Check::Mean,
         (Some("largest"), None) => Check::Largest,
         (Some("least-at"), None) => Check::LeastAt,
         (Some("steepening"), Some(around)) => Check::Steepening { around },
         _ => {
-            let all = "value, ratio, sum-ratio, harmonic-mean, excess, saving, saving-rises, crossing, below, largest, least-at, or steepening with `around`";
+            let all = "value, ratio, sum-ratio, harmonic-mean, excess, saving, saving-rises, crossing, below, mean, largest, least-at, or steepening with `around`";
             return Err(table.wrong("check", format!("is one of {all}")));
         }
     };
@@ -234,7 +237,7 @@ fn free_axes(table: &Table, space: &Space, row: &Row) -> Read<()> {
         Check::SumRatio | Check::HarmonicMean | Check::Crossing | Check::Below | Check::SavingRises => {
             (1, true)
         }
-        Check::Largest | Check::LeastAt | Check::Steepening { .. } => (1, false),
+        Check::Mean | Check::Largest | Check::LeastAt | Check::Steepening { .. } => (1, false),
     };
     let wanted = space.axes.len().saturating_sub(line);
     let fixed = |key: &'static str, at: &At| {

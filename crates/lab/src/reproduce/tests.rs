@@ -258,6 +258,10 @@ fn verdicts_and_pages_follow_what_was_measured() {
     let means = Measured { experiment: &means, results: measured(runs, None) };
     let mean = judge(&means)[1].measured.unwrap();
     assert!((mean - 2.0 / (2.5 / 2.1 + 3.5 / 3.0)).abs() < 1e-12, "{mean}");
+    let mut means = experiment.clone();
+    means.rows[1].check = row::Check::Mean;
+    let means = Measured { experiment: &means, results: measured(runs, None) };
+    assert_eq!(judge(&means)[1].measured, Some((2.1 + 3.0) / 2.0));
 }
 
 #[test]

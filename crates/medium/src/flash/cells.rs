@@ -104,6 +104,9 @@ pub struct Cells {
     /// The cycles each block actually survives; empty if blocks do not wear out.
     #[serde(with = "nvlab_units::plain")]
     limit: Vec<u32>,
+    /// Of the erases of each block, those that ended a use with one bit per cell; empty if there is no such mode.
+    #[serde(with = "nvlab_units::plain")]
+    slc_erases: Vec<u32>,
     rng: Rng,
     dies: Vec<Die>,
     planes: Planes,
@@ -149,6 +152,7 @@ impl Cells {
             erases: vec![0; geometry.blocks() as usize],
             bad,
             limit,
+            slc_erases: Vec::new(),
             rng,
             dies: (0..geometry.dies())
                 .map(|die| Die { lane: Lane::new(), channel: geometry.channel_of(die) })
@@ -190,6 +194,7 @@ impl Cells {
     pub(super) fn allow_slc(&mut self, mode: SlcMode) {
         self.sense[SLC_LEVEL as usize] = mode.read;
         self.slc_loading = self.config.slc_loading(&mode);
+        self.slc_erases = vec![0; self.erases.len()];
         self.slc = Some(mode);
     }
     /// The mode with one bit per cell, if the part has it.
@@ -207,6 +212,10 @@ impl Cells {
     pub fn erase_count(&self, block: BlockId) -> u32 {
         self.erases[block.0 as usize]
     }
+    /// Those of them that ended a use with one bit per cell.
+    pub(super) fn slc_erase_count(&self, block: BlockId) -> u32 {
+        self.slc_erases.get(block.0 as usize).copied().unwrap_or(0)
+    }
     /// The erase counts of every block.
     pub fn erase_counts(&self) -> &[u32] {
         &self.erases
@@ -214,6 +223,10 @@ impl Cells {
     /// Sets the erase counts to those of an earlier run.
     pub(super) fn set_erase_counts(&mut self, erases: &[u32]) {
         self.erases.copy_from_slice(erases);
+    }
+    /// The same for [`Cells::slc_erase_count`].
+    pub(super) fn set_slc_erase_count(&mut self, block: BlockId, erases: u32) {
+        self.slc_erases[block.0 as usize] = erases;
     }
     /// Sets the erase count of a block to what it would be after an earlier life.
     pub(super) fn set_erase_count(&mut self, block: BlockId, erases: u32) {
@@ -241,8 +254,16 @@ impl Cells {
         self.config.faults.program_failure > 0.0
     }
 
+    /// The erases of a block, those with one bit per cell counted by the share of its life that they take.
+    fn worn_by(&self, block: BlockId) -> f64 {
+        let all = self.erases[block.0 as usize];
+        let Some(mode) = &self.slc else { return all as f64 };
+        let slc = self.slc_erases[block.0 as usize];
+        let share = self.config.endurance.cycles.max(1) as f64 / mode.cycles.max(1) as f64;
+        (all - slc) as f64 + slc as f64 * share
+    }
     fn wear_ratio(&self, block: BlockId) -> f64 {
-        self.erases[block.0 as usize] as f64 / self.config.endurance.cycles.max(1) as f64
+        self.worn_by(block) / self.config.endurance.cycles.max(1) as f64
     }
 
     /// Counts a read whose data is not what was programmed.
@@ -261,12 +282,15 @@ impl Cells {
         fails
     }
 
-    /// Counts one erase of `block` and draws whether it fails.
-    pub(crate) fn erase_fails(&mut self, block: BlockId) -> bool {
+    /// Counts one erase of `block`, used with one bit per cell or not, and draws whether it fails.
+    pub(crate) fn erase_fails(&mut self, block: BlockId, slc: bool) -> bool {
         self.erases[block.0 as usize] += 1;
+        if slc {
+            self.slc_erases[block.0 as usize] += 1;
+        }
         self.stats.erases += 1;
         let rate = self.config.faults.erase_failure;
-        let worn = self.limit.get(block.0 as usize).is_some_and(|&limit| self.erase_count(block) > limit);
+        let worn = self.limit.get(block.0 as usize).is_some_and(|&limit| self.worn_by(block) > limit as f64);
         let fails = worn
             || rate > 0.0 && {
                 let probability = rate * self.wear_ratio(block).powi(2);
@@ -288,6 +312,7 @@ impl Cells {
     pub(super) fn unerase_slc(&mut self, block: BlockId, skipped: u32) {
         self.slc_done.erases = self.slc_done.erases.saturating_sub(1);
         self.slc_done.skipped_pages = self.slc_done.skipped_pages.saturating_sub(skipped as u64);
+        self.slc_erases[block.0 as usize] -= 1;
         self.unerase(block, skipped);
     }
 

@@ -144,6 +144,8 @@ pub struct SlcMode {
     pub program: Span,
     /// Erase of one block.
     pub erase: Span,
+    /// Rated cycles of a block that is always used so: each takes that share of the life of the block.
+    pub cycles: u32,
 }
 
 /// How long cells live.

@@ -446,7 +446,7 @@ impl<S: Store> Nand<S> {
             self.forget_staged(block);
         }
         self.damaged.retain(|(page, _)| !range.contains(page));
-        let failed = self.cells.erase_fails(block);
+        let failed = self.cells.erase_fails(block, slc);
         self.record_erased(block);
         self.record_block(block);
         if failed {

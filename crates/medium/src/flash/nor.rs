@@ -334,7 +334,7 @@ impl<S: Store> Nor<S> {
         let from = self.cells.die(die).last();
         let programmed = std::mem::take(&mut self.programmed[block.0 as usize]);
         let to = self.cells.erase(at, die, self.geometry().pages_per_block.saturating_sub(programmed));
-        let fails = self.cells.erase_fails(block);
+        let fails = self.cells.erase_fails(block, false);
         if S::KEEPS {
             self.latest = self.latest.max(at);
             let (offset, bytes) = self.range_of(block);

@@ -59,6 +59,7 @@ fn slc() -> SlcMode {
         read: Span::from_us(25),
         program: Span::from_us(200),
         erase: Span::from_us(5000),
+        cycles: 1000,
     }
 }
 

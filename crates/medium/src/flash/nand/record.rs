@@ -24,6 +24,9 @@ const BLOCK_BYTES: u64 = 8;
 const ERASES_MAX: u32 = 1 << 31;
 const BAD: u32 = 1;
 const SLC: u32 = 2;
+/// Above the flags: the erases with one bit per cell, of which no block has more either.
+const SLC_ERASES_SHIFT: u32 = 2;
+const SLC_ERASES_MAX: u32 = (1 << 30) - 1;
 
 /// Where the records begin.
 fn start(geometry: &Geometry) -> u64 {
@@ -64,6 +67,10 @@ impl<S: Store> Nand<S> {
             erases[block.0 as usize] = count.min(ERASES_MAX);
             if flags & BAD != 0 {
                 nand.cells.mark_bad(block);
+            }
+            if slc.is_some() {
+                let of_slc = (flags >> SLC_ERASES_SHIFT).min(erases[block.0 as usize]);
+                nand.cells.set_slc_erase_count(block, of_slc);
             }
             let mode = slc.filter(|_| flags & SLC != 0);
             nand.modes.set(block, mode.is_some());
@@ -119,7 +126,8 @@ impl<S: Store> Nand<S> {
         if S::KEEPS {
             let bad = if self.cells.is_bad(block) { BAD } else { 0 };
             let slc = if self.modes.is_slc(block) { SLC } else { 0 };
-            let record = self.cells.erase_count(block) as u64 | ((bad | slc) as u64) << 32;
+            let slc_erases = self.cells.slc_erase_count(block).min(SLC_ERASES_MAX) << SLC_ERASES_SHIFT;
+            let record = self.cells.erase_count(block) as u64 | ((bad | slc | slc_erases) as u64) << 32;
             self.store.write(self.block_record(block), &record.to_le_bytes());
         }
     }

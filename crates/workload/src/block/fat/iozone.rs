@@ -2,7 +2,7 @@
 //!
 //! - For every mode but `write` the file is written once before, unmeasured, as IOzone requires (`-i 0` first).
 //! - FATs and directories are written after every record (a file system that survives a power cut after each operation,
-//!   as TFS4 is said to do; `-o`), or when the file is closed.
+//!   as TFS4 is said to do; `-o`), after every so many, or when the file is closed.
 //! - Not modelled: the log of TFS4. Dates advance as if the client moved 1 MB/s.
 
 use super::volume::{Client, Disk, Volume, set_clock};
@@ -12,6 +12,7 @@ use crate::words::{self, Words};
 use fatfs::{Dir, File};
 use nvlab_units::Rng;
 use std::io::{Read, Result, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
 
 /// The first word of the text.
 pub const KIND: &str = "iozone";
@@ -61,8 +62,8 @@ impl Mode {
 /// When dirty entries of FATs and directories are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// After every record.
-    Record,
+    /// After every so many records, and when the file is closed.
+    Records(NonZeroU64),
     /// When the file is closed.
     Close,
 }
@@ -89,7 +90,7 @@ impl Default for IozoneConfig {
             mode: Mode::Write,
             record_bytes: 4096,
             file_bytes: 16 << 20,
-            sync: Sync::Record,
+            sync: Sync::Records(NonZeroU64::MIN),
             volume: VolumeConfig {
                 fat: None,
                 cluster_bytes: 4096,
@@ -132,9 +133,14 @@ impl IozoneConfig {
         let volume = VolumeConfig::parse(&words, default.volume)?;
         let sync = match words.value("sync") {
             None => default.sync,
-            Some("record") => Sync::Record,
+            Some("record") => Sync::Records(NonZeroU64::MIN),
             Some("close") => Sync::Close,
-            Some(_) => return Err(words.wrong("sync", "record or close")),
+            Some(number) => match number.parse() {
+                Ok(records) => Sync::Records(records),
+                Err(_) => {
+                    return Err(words.wrong("sync", "record, a whole number of records from 1, or close"));
+                }
+            },
         };
         Ok(IozoneConfig { mode, record_bytes: record_bytes as u32, file_bytes, sync, volume })
     }
@@ -177,7 +183,7 @@ impl Iozone<'_> {
             }
         }
         let mut bytes = vec![0; record];
-        for number in order {
+        for (done, number) in (1..).zip(order) {
             file.seek(SeekFrom::Start(number * record as u64))?;
             if mode.is_read() {
                 file.read_exact(&mut bytes)?;
@@ -186,7 +192,10 @@ impl Iozone<'_> {
                 self.moved += record as u64;
                 set_clock(self.moved / BYTES_PER_SECOND);
             }
-            if sync == Sync::Record && !mode.is_read() {
+            if let Sync::Records(records) = sync
+                && !mode.is_read()
+                && done % records == 0
+            {
                 file.flush()?;
                 volume.sync()?;
             }
