@@ -88,18 +88,9 @@ fn page_maps_live_as_long_as_predicted() {
 }
 
 /// A cycle with one bit per cell takes a smaller share of a block's life than one with all. Blocks failed after as many cycles of
-/// either kind, so that the drive took 0.85 and the fusion flash 0.70 of what was predicted.
+/// either kind, so that the fusion flash took 0.70 of what was predicted.
 #[test]
 fn blocks_in_slc_mode_live_as_long_as_predicted() {
-    let durable = &[
-        "media.slc.pages=16",
-        "media.slc.endurance=2000",
-        "ftl.spare=20%",
-        "array.channels=1",
-        "array.ways=1",
-    ];
-    let flash = ("tlc", 64, 48);
-    check(&Case { design: "tlc-pslc", flash, sets: durable, workload: "uniform rw=randwrite bs=16KiB" });
     for sets in [
         &["media.slc.pages=8", "media.slc.endurance=2000"],
         &["media.slc.pages=8", "media.slc.endurance=400"],

@@ -106,6 +106,9 @@ impl Store for FaultyStore {
             false => self.store.sync(),
         }
     }
+    fn start_sync(&self) -> io::Result<bool> {
+        self.store.start_sync()
+    }
     fn prepare_parts(&self, offset: u64, bytes: usize) -> bool {
         self.store.prepare_parts(offset, bytes)
     }

@@ -51,6 +51,9 @@ impl Store for Panics {
         std::thread::sleep(self.sync_time);
         self.store.sync()
     }
+    fn start_sync(&self) -> io::Result<bool> {
+        self.store.start_sync()
+    }
     fn prepare_parts(&self, offset: u64, bytes: usize) -> bool {
         self.store.prepare_parts(offset, bytes)
     }

@@ -59,9 +59,7 @@ fn fresh() -> Disk {
 /// Every other history is one behind a page cache, where parts of pages are written.
 fn fresh_of(seed: u64) -> Disk {
     let disk = fresh();
-    if seed / 2 % 2 == 1 {
-        disk.take_parts();
-    }
+    (seed / 2 % 2 == 1).then(|| disk.take_parts());
     disk
 }
 
@@ -96,8 +94,7 @@ fn run(disk: &Disk, model: &mut Model, seed: u64, steps: usize, options: Options
                 for _ in 0..1 + rng.next(4) {
                     let (at, bytes) =
                         (rng.next(SEGMENT - 700), 1 + rng.next(if choice == 3 { 700 } else { 60 }));
-                    let value = 1 + (step * 7 + rng.next(100)) as u8 % 250;
-                    let part = rng.next(2);
+                    let (value, part) = (1 + (step * 7 + rng.next(100)) as u8 % 250, rng.next(2));
                     let which = if part == 0 { nvlab_rvm::Part::FIRST } else { other };
                     transaction.set_range_in(which, at..at + bytes)?.fill(value);
                     next[part][at..at + bytes].fill(value);
@@ -120,16 +117,15 @@ fn run(disk: &Disk, model: &mut Model, seed: u64, steps: usize, options: Options
 /// Recovers and compares; then commits once more and recovers again, so that nothing from before is found later.
 fn check(disk: &Disk, model: &Model, options: Options, what: &str) {
     let (rvm, mut regions) = open(disk, options).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let found = contents(&regions);
+    let mut found = contents(&regions);
     model.find(&found).unwrap_or_else(|why| panic!("{what}: {why}"));
     let mut transaction = regions[0].begin();
     transaction.write(17, b"after").unwrap();
     transaction.commit().unwrap();
-    let mut expected = found;
-    expected[0][17..22].copy_from_slice(b"after");
+    found[0][17..22].copy_from_slice(b"after");
     drop((rvm, regions));
     let (_rvm, regions) = open(&disk.restart(), options).unwrap();
-    assert!(contents(&regions) == expected, "{what}: after one more commit");
+    assert!(contents(&regions) == found, "{what}: after one more commit");
 }
 
 fn options(seed: u64) -> Options {

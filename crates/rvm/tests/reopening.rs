@@ -47,6 +47,9 @@ impl<S: Store> Store for Counted<S> {
         self.1.add(0, 1);
         self.0.sync()
     }
+    fn start_sync(&self) -> io::Result<bool> {
+        self.0.start_sync()
+    }
     fn prepare_parts(&self, offset: u64, bytes: usize) -> bool {
         self.0.prepare_parts(offset, bytes)
     }

@@ -70,7 +70,7 @@ pub const KEYS: &[Key] = &[
         "Weight of the past in a partition's moving averages: the interval between its cleans, \
          and their cost.",
     ),
-    key("ftl.clean.step", &["gathering", "hybrid"], Shape::Share { max: 1.0 }, Nothing("25 %"), "\"25 %\"")
+    key("ftl.clean.step", &["gathering", "hybrid"], Shape::Share { max: 1.0 }, Nothing("50 %"), "\"50 %\"")
         .about(
             "Pages moved to or from a neighbour at a clean: this share of the free space gained, times \
              the relative excess of frequency x cost over the average.",

@@ -296,6 +296,9 @@ fn shape(
     ))
 }
 
+/// Bytes of a sector of the RAM disk that the memory may be used as.
+const SECTOR_BYTES: u32 = 512;
+
 /// Segments that hold data: one of each die is kept erased (section 3.4).
 fn in_service(geometry: &Geometry) -> u32 {
     geometry.blocks() - geometry.dies()
@@ -311,7 +314,9 @@ fn logical_pages(
     let raw = if of_total { geometry.units() } else { serving };
     let pages = space::logical_units(context, raw, geometry.unit_bytes, share)?;
     if (pages as u64) < serving {
-        return Some(pages);
+        // Whole sectors: as a disk its last page would be out of reach.
+        let in_sector = (SECTOR_BYTES / geometry.unit_bytes).max(1);
+        return Some(pages / in_sector * in_sector);
     }
     let key = space::spare_key(context);
     let problem =

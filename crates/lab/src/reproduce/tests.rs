@@ -253,14 +253,25 @@ fn verdicts_and_pages_follow_what_was_measured() {
     let judged = judge(&sums);
     assert_eq!(judged[1].measured, Some((2.1 + 3.0) / (2.5 + 3.5)));
     assert_eq!(passed_claims(judged.iter()), ["a line"]);
+}
+
+#[test]
+fn means_are_of_all_runs_that_fit() {
+    let experiment = read(TEXT).unwrap();
+    let runs = [2.1, 2.5, 3.0, 3.5].map(|waf| {
+        let mut run = sample::run("ssd-tlc", 1);
+        run.write_amplification.total = waf;
+        run
+    });
+    let measured = || runs.iter().map(Some).collect();
     let mut means = experiment.clone();
     means.rows[1].check = row::Check::HarmonicMean;
-    let means = Measured { experiment: &means, results: measured(runs, None) };
+    let means = Measured { experiment: &means, results: measured() };
     let mean = judge(&means)[1].measured.unwrap();
     assert!((mean - 2.0 / (2.5 / 2.1 + 3.5 / 3.0)).abs() < 1e-12, "{mean}");
     let mut means = experiment.clone();
     means.rows[1].check = row::Check::Mean;
-    let means = Measured { experiment: &means, results: measured(runs, None) };
+    let means = Measured { experiment: &means, results: measured() };
     assert_eq!(judge(&means)[1].measured, Some((2.1 + 3.0) / 2.0));
 }
 

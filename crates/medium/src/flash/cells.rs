@@ -8,6 +8,8 @@
 //! Program and erase failures grow with the square of the cycles over the rated cycles, raw bit errors exponentially between a fresh and a
 //! worn rate. No loss of charge over time and no read disturb.
 
+mod wear;
+
 use super::channel::Channel;
 use super::config::{FlashConfig, SlcMode};
 use super::planes::{Planes, Sense};
@@ -212,25 +214,9 @@ impl Cells {
     pub fn erase_count(&self, block: BlockId) -> u32 {
         self.erases[block.0 as usize]
     }
-    /// Those of them that ended a use with one bit per cell.
-    pub(super) fn slc_erase_count(&self, block: BlockId) -> u32 {
-        self.slc_erases.get(block.0 as usize).copied().unwrap_or(0)
-    }
     /// The erase counts of every block.
     pub fn erase_counts(&self) -> &[u32] {
         &self.erases
-    }
-    /// Sets the erase counts to those of an earlier run.
-    pub(super) fn set_erase_counts(&mut self, erases: &[u32]) {
-        self.erases.copy_from_slice(erases);
-    }
-    /// The same for [`Cells::slc_erase_count`].
-    pub(super) fn set_slc_erase_count(&mut self, block: BlockId, erases: u32) {
-        self.slc_erases[block.0 as usize] = erases;
-    }
-    /// Sets the erase count of a block to what it would be after an earlier life.
-    pub(super) fn set_erase_count(&mut self, block: BlockId, erases: u32) {
-        self.erases[block.0 as usize] = erases;
     }
     /// True if the block was bad at the factory or has been marked since.
     pub fn is_bad(&self, block: BlockId) -> bool {
@@ -252,18 +238,6 @@ impl Cells {
     /// True if programs may fail, so that each must be checked.
     pub fn programs_may_fail(&self) -> bool {
         self.config.faults.program_failure > 0.0
-    }
-
-    /// The erases of a block, those with one bit per cell counted by the share of its life that they take.
-    fn worn_by(&self, block: BlockId) -> f64 {
-        let all = self.erases[block.0 as usize];
-        let Some(mode) = &self.slc else { return all as f64 };
-        let slc = self.slc_erases[block.0 as usize];
-        let share = self.config.endurance.cycles.max(1) as f64 / mode.cycles.max(1) as f64;
-        (all - slc) as f64 + slc as f64 * share
-    }
-    fn wear_ratio(&self, block: BlockId) -> f64 {
-        self.worn_by(block) / self.config.endurance.cycles.max(1) as f64
     }
 
     /// Counts a read whose data is not what was programmed.

@@ -18,6 +18,7 @@ use super::state::State;
 use super::{Meta, RawTx};
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::lock;
 use crate::pointer::offset;
 use crate::strays;
 use std::num::NonZeroU64;
@@ -84,6 +85,13 @@ fn balances<'s>(core: &Core, state: &'s mut State) -> Result<&'s Balances> {
 }
 
 impl RawTx<'_> {
+    /// Whether this transaction may have changed an object: whoever does holds its lock until the end.
+    #[inline]
+    pub fn has_changed(self, word: NonZeroU64) -> Result<bool> {
+        let lock = lock::load(self.core().memory.lock_word(offset(word))?);
+        Ok(!lock.is_free() && lock.index_of(self.core().base, self.context.slot).is_some())
+    }
+
     /// Before a commit: refuses pointers that are not this transaction's.
     #[inline]
     pub(super) fn audit(self, state: &mut State) -> Result<()> {

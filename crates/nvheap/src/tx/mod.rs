@@ -43,12 +43,10 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::lock::{self, Word};
 use crate::persist::Brand;
-use crate::pointer::offset;
 use crate::space::HEADER;
 use crate::sync::AtomicU64;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
 /// How often a lock is looked at before the transaction is retried.
@@ -158,13 +156,6 @@ impl<'t> RawTx<'t> {
             }
             std::hint::spin_loop();
         }
-    }
-
-    /// Whether this transaction may have changed an object: whoever does holds its lock until the end.
-    #[inline]
-    pub fn has_changed(self, word: NonZeroU64) -> Result<bool> {
-        let lock = lock::load(self.core().memory.lock_word(offset(word))?);
-        Ok(!lock.is_free() && lock.index_of(self.core().base, self.context.slot).is_some())
     }
 
     /// Something of this version is read: if it is newer than what this thread knows of its writer, everything read before

@@ -198,6 +198,15 @@ impl Store for DirectStore {
         self.file.sync()
     }
 
+    fn start_sync(&self) -> io::Result<bool> {
+        self.file.start_sync()
+    }
+
+    /// There is no page cache that would keep the rest of a page.
+    fn prepare_parts(&self, _offset: u64, _bytes: usize) -> bool {
+        false
+    }
+
     fn file(&self) -> Option<&File> {
         self.file.file()
     }

@@ -54,6 +54,9 @@ impl Store for SlowStore {
         self.0.sync()
     }
 
+    fn start_sync(&self) -> io::Result<bool> {
+        self.0.start_sync()
+    }
     fn prepare_parts(&self, offset: u64, bytes: usize) -> bool {
         self.0.prepare_parts(offset, bytes)
     }

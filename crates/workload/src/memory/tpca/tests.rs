@@ -262,6 +262,6 @@ fn wrong_texts_say_what_is_allowed() {
 #[test]
 fn the_description_counts() {
     let text = open("tpca").describe();
-    assert!(text.contains("102 loads (53 keys, 10 pointers, 39 of records), 3 stores"), "{text}");
+    assert!(text.contains("66 loads (53 keys, 10 pointers, 3 of records), 3 stores"), "{text}");
     assert!(text.contains("index of 5 levels, 500002 nodes"), "{text}");
 }

@@ -1,0 +1,33 @@
+//! What blocks have been through: their erases, with one bit per cell or all.
+
+use super::{BlockId, Cells};
+
+impl Cells {
+    /// Those of them that ended a use with one bit per cell.
+    pub(in crate::flash) fn slc_erase_count(&self, block: BlockId) -> u32 {
+        self.slc_erases.get(block.0 as usize).copied().unwrap_or(0)
+    }
+    /// Sets the erase counts to those of an earlier run.
+    pub(in crate::flash) fn set_erase_counts(&mut self, erases: &[u32]) {
+        self.erases.copy_from_slice(erases);
+    }
+    /// The same for [`Cells::slc_erase_count`].
+    pub(in crate::flash) fn set_slc_erase_count(&mut self, block: BlockId, erases: u32) {
+        self.slc_erases[block.0 as usize] = erases;
+    }
+    /// Sets the erase count of a block to what it would be after an earlier life.
+    pub(in crate::flash) fn set_erase_count(&mut self, block: BlockId, erases: u32) {
+        self.erases[block.0 as usize] = erases;
+    }
+    /// The erases of a block, those with one bit per cell counted by the share of its life that they take.
+    pub(super) fn worn_by(&self, block: BlockId) -> f64 {
+        let all = self.erases[block.0 as usize];
+        let Some(mode) = &self.slc else { return all as f64 };
+        let slc = self.slc_erases[block.0 as usize];
+        let share = self.config.endurance.cycles.max(1) as f64 / mode.cycles.max(1) as f64;
+        (all - slc) as f64 + slc as f64 * share
+    }
+    pub(super) fn wear_ratio(&self, block: BlockId) -> f64 {
+        self.worn_by(block) / self.config.endurance.cycles.max(1) as f64
+    }
+}
