@@ -7,7 +7,7 @@ use nvlab_run::result::{
 };
 use nvlab_run::sample;
 
-/// Writes pages to look at: `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-lab pages_to_look_at`.
+/// Writes pages to look at: `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-report pages_to_look_at`.
 #[test]
 fn pages_to_look_at() {
     let Some(dir) = std::env::var_os("NVLAB_REPORT_OUT").map(std::path::PathBuf::from) else { return };
