@@ -145,6 +145,31 @@ impl ControllerError {
     }
 }
 
+/// [`Controller::read_in_pieces`] of a controller whose requests leave whole.
+#[inline(always)]
+fn read_in_one<C: Controller>(
+    controller: &mut C,
+    at: Time,
+    extent: Extent,
+    into: &mut [u8],
+    mut send: impl FnMut(Time, u64) -> Time,
+) -> Result<Served, ControllerError> {
+    let Served { start, end } = controller.read(at, extent, into)?;
+    Ok(Served { start, end: send(end, extent.count as u64 * controller.unit_bytes() as u64) })
+}
+
+/// [`Controller::write_in_pieces`] of a controller whose requests must have arrived whole.
+#[inline(always)]
+fn write_in_one<C: Controller>(
+    controller: &mut C,
+    extent: Extent,
+    data: &[u8],
+    mut receive: impl FnMut(u64) -> Time,
+) -> Result<Served, ControllerError> {
+    let arrived = receive(extent.count as u64 * controller.unit_bytes() as u64);
+    controller.write(arrived, extent, data)
+}
+
 /// A device of logical units. Every method is required: a wrapper must decide about each.
 pub trait Controller: Powered {
     /// False if its medium keeps no bytes: payload is then ignored, and reads fill no buffer.
@@ -167,10 +192,9 @@ pub trait Controller: Powered {
         at: Time,
         extent: Extent,
         into: &mut [u8],
-        mut send: impl FnMut(Time, u64) -> Time,
+        send: impl FnMut(Time, u64) -> Time,
     ) -> Result<Served, ControllerError> {
-        let Served { start, end } = self.read(at, extent, into)?;
-        Ok(Served { start, end: send(end, extent.count as u64 * self.unit_bytes() as u64) })
+        read_in_one(self, at, extent, into, send)
     }
     /// [`Controller::write`] behind a link that delivers a request piece by piece: `receive` returns when the next so many bytes
     /// of the request, which is sent from `at` on, have arrived. By default a request is one piece.
@@ -180,10 +204,9 @@ pub trait Controller: Powered {
         _at: Time,
         extent: Extent,
         data: &[u8],
-        mut receive: impl FnMut(u64) -> Time,
+        receive: impl FnMut(u64) -> Time,
     ) -> Result<Served, ControllerError> {
-        let arrived = receive(extent.count as u64 * self.unit_bytes() as u64);
-        self.write(arrived, extent, data)
+        write_in_one(self, extent, data, receive)
     }
     /// Declares that the contents of units are no longer needed.
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError>;

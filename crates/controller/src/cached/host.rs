@@ -2,7 +2,7 @@
 
 use super::Cached;
 use super::lines::TOGETHER;
-use crate::{Background, Controller, ControllerError};
+use crate::{Background, Controller, ControllerError, read_in_one, write_in_one};
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::{Extent, Served, Time};
 
@@ -222,20 +222,18 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         at: Time,
         extent: Extent,
         into: &mut [u8],
-        mut send: impl FnMut(Time, u64) -> Time,
+        send: impl FnMut(Time, u64) -> Time,
     ) -> Result<Served, ControllerError> {
-        let Served { start, end } = self.read(at, extent, into)?;
-        Ok(Served { start, end: send(end, extent.count as u64 * self.config.line_bytes as u64) })
+        read_in_one(self, at, extent, into, send)
     }
     fn write_in_pieces(
         &mut self,
         _: Time,
         extent: Extent,
         data: &[u8],
-        mut receive: impl FnMut(u64) -> Time,
+        receive: impl FnMut(u64) -> Time,
     ) -> Result<Served, ControllerError> {
-        let arrived = receive(extent.count as u64 * self.config.line_bytes as u64);
-        self.write(arrived, extent, data)
+        write_in_one(self, extent, data, receive)
     }
 
     /// The lines leave the cache after the controller behind has been told: if this process is killed in between, what was

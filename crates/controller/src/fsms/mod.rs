@@ -43,7 +43,9 @@ pub use fat::{FatKind, FileSystem, Volume};
 pub use slots::Update;
 pub use stats::FsmsStats;
 
-use crate::{Background, BesidePram, Controller, ControllerError, Powered, RecoveryReport};
+use crate::{
+    Background, BesidePram, Controller, ControllerError, Powered, RecoveryReport, read_in_one, write_in_one,
+};
 use learn::Bits;
 use nvlab_medium::InPlace;
 use nvlab_units::{Extent, Served, Time};
@@ -367,20 +369,18 @@ impl<C: BesidePram> Controller for Fsms<C> {
         at: Time,
         extent: Extent,
         into: &mut [u8],
-        mut send: impl FnMut(Time, u64) -> Time,
+        send: impl FnMut(Time, u64) -> Time,
     ) -> Result<Served, ControllerError> {
-        let Served { start, end } = self.read(at, extent, into)?;
-        Ok(Served { start, end: send(end, extent.count as u64 * SECTOR as u64) })
+        read_in_one(self, at, extent, into, send)
     }
     fn write_in_pieces(
         &mut self,
         _: Time,
         extent: Extent,
         data: &[u8],
-        mut receive: impl FnMut(u64) -> Time,
+        receive: impl FnMut(u64) -> Time,
     ) -> Result<Served, ControllerError> {
-        let arrived = receive(extent.count as u64 * SECTOR as u64);
-        self.write(arrived, extent, data)
+        write_in_one(self, extent, data, receive)
     }
 
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
