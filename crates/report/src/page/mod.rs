@@ -10,7 +10,7 @@
 //! 4. The same input produces the same bytes.
 //!
 //! ```
-//! use crate::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
+//! use nvlab_report::page::{Axis, Curves, Dot, Page, Scatter, Series, Table, escape};
 //! use nvlab_run::number;
 //!
 //! let mut page = Page::new("Spare space and queue depth");
