@@ -32,7 +32,7 @@ ftls: ; @$(NVLAB) compare $(FTLS) -w '$(RECORDED) copies=3' --precondition full 
 
 test: ; cargo test --workspace --locked
 
-fuzz: ; NVLAB_FUZZ_COUNT=20000 cargo test -p nvlab-cli --locked --test fuzz -- --nocapture
+fuzz: ; NVLAB_FUZZ_COUNT=20000 cargo test -p nvlab-cli --locked --test all fuzz:: -- --nocapture
 
 test-real: ; cargo build --release --quiet --locked -p nvlab-cli && cargo build --release --quiet --locked -p nvlab-nvheap --example todo && tests/real/all.sh $${CARGO_TARGET_DIR:-target}/release/nvlab
 

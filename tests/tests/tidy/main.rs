@@ -143,10 +143,10 @@ const UNSAFE: [&str; 20] = [
     "crates/rvm/src/implicit.rs",
     "crates/rvm/src/region.rs",
     "crates/rvm/src/rvm.rs",
-    "crates/rvm/tests/",
+    "crates/rvm/tests/all/",
     "crates/rvm-c/src/",
     "crates/serve/src/sys/",
-    "crates/serve/tests/",
+    "crates/serve/tests/all/",
     "crates/window-preload/",
 ];
 

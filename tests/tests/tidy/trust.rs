@@ -62,7 +62,8 @@ fn what_is_named_as_a_check_exists() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
     // It must be able to fail.
-    for span in ["crates/none.rs", "crates/controller/tests/envy::none", "make none", "nvlab reproduce 9"] {
+    for span in ["crates/none.rs", "crates/controller/tests/all/envy::none", "make none", "nvlab reproduce 9"]
+    {
         assert!(wrong(span, &mut "", &makefile).is_some(), "{span}");
     }
 }
