@@ -43,10 +43,8 @@
 //! | [`memory`] | loads and stores by transactions: |
 //! | [`memory::tpca`] | TPC-A |
 //! | [`memory::random_words`] | single words |
-//! | [`compiler`] | a compiler whose symbols and code live in a persistent heap |
 //! | [`durable`] | transactions on recoverable memory: |
 //! | [`durable::debit_credit`] | debit-credit, TPC-B alike |
-//! | [`durable::compile`] | a compiler on a persistent heap |
 //! | [`durable::compiler`] | the shape of a compiler on a persistent heap |
 //! | [`objects`] | operations on objects that a program keeps, and stores of them |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
@@ -60,7 +58,6 @@ pub mod addresses;
 pub mod arrivals;
 pub mod block;
 pub mod columns;
-pub mod compiler;
 pub mod durable;
 mod error;
 mod in_use;

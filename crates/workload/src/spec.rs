@@ -4,7 +4,6 @@
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
 //! tpca branches=155 rate=10k/s                 transactions on a memory instead of requests to a device
 //! debit-credit style=c++ until=50000transactions   transactions on recoverable memory
-//! compile sources=crates cpu=670ms              source files into a persistent heap, a transaction for each
 //! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
 //! iozone mode=rewrite record=4KiB fill=50%     a client's file on a FAT volume
 //! logger record=200B rate=1/s fill=50%         small records, each forced, to files on a FAT volume
@@ -19,7 +18,6 @@ use crate::block::fio_job::{FioJobFile, FioStream};
 use crate::block::generator::{self, GeneratorSpec, Mix};
 use crate::block::replay::{Replay, ReplaySpec};
 use crate::block::tpcc::{self, TpccConfig};
-use crate::durable::compile::{self, CompileConfig};
 use crate::durable::compiler::{self, CompilerConfig};
 use crate::durable::debit_credit::{self, DebitCreditConfig};
 use crate::in_use::InUse;
@@ -70,8 +68,6 @@ pub enum Kind {
     DebitCredit(DebitCreditConfig),
     /// The shape of a compiler on recoverable memory.
     Compiler(CompilerConfig),
-    /// A compiler on recoverable memory.
-    Compile(CompileConfig),
 }
 
 /// What a design serves.
@@ -127,7 +123,7 @@ impl Target {
                 "it commits transactions, which needs a log; a design of kind rvm has one"
             }
             (Serves::Blocks, _) => {
-                "it requests blocks, and this is a log, which takes transactions (debit-credit, compile)"
+                "it requests blocks, and this is a log, which takes transactions (debit-credit, compiler)"
             }
         };
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason: reason.to_owned() })
@@ -149,7 +145,6 @@ impl WorkloadSpec {
             random_words::KIND => Kind::Words(WordsConfig::parse(text)?),
             debit_credit::KIND => Kind::DebitCredit(DebitCreditConfig::parse(text)?),
             compiler::KIND => Kind::Compiler(CompilerConfig::parse(text)?),
-            compile::KIND => Kind::Compile(CompileConfig::parse(text)?),
             file => match job_file(file) {
                 Some((path, section)) => {
                     Words::new(text, &[], &[])?;
@@ -173,7 +168,7 @@ impl WorkloadSpec {
     fn wants(&self) -> Serves {
         match &self.kind {
             Kind::Tpca(_) | Kind::Words(_) => Serves::Words,
-            Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => Serves::Commits,
+            Kind::DebitCredit(_) | Kind::Compiler(_) => Serves::Commits,
             Kind::Generator(_)
             | Kind::Tpcc(_)
             | Kind::Iozone(_)
@@ -220,9 +215,6 @@ impl WorkloadSpec {
             Kind::Compiler(config) => {
                 Work::Commits(AnyDurableWorkload::Compiler(Box::new(config.open(&what, capacity, seed)?)))
             }
-            Kind::Compile(config) => {
-                Work::Commits(AnyDurableWorkload::Compile(Box::new(config.open(&what, capacity, seed)?)))
-            }
         };
         let stream = Stream::new(self.text.clone(), work);
         let note = if let Kind::Generator(spec) = &self.kind { spec.note() } else { None };
@@ -242,7 +234,7 @@ impl WorkloadSpec {
     pub fn preparing(&self) -> Option<WorkloadSpec> {
         let limits = Limits::default();
         let kind = match &self.kind {
-            Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => return None,
+            Kind::DebitCredit(_) | Kind::Compiler(_) => return None,
             Kind::Tpca(config) => Kind::Tpca(TpcaConfig { limits, ..*config }),
             Kind::Words(config) => Kind::Words(WordsConfig { limits, ..*config }),
             Kind::Tpcc(config) => Kind::Tpcc(TpccConfig { limits, ..*config }),
@@ -264,7 +256,7 @@ impl WorkloadSpec {
             }
             Kind::Generator(GeneratorSpec { mix: Mix::TrimThenWrite, .. }) => 0.5,
             Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Logger(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
-            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => {
+            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) => {
                 0.0
             }
         }
@@ -280,7 +272,6 @@ fn unknown(text: &str, head: &str) -> WorkloadError {
         random_words::KIND,
         debit_credit::KIND,
         compiler::KIND,
-        compile::KIND,
     ];
     let kinds = [&generator::KINDS[..], &programs].concat();
     let hint = suggest::hint(head, kinds.iter().copied());
@@ -347,7 +338,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler; files: a trace, or a fio job ending in .fio)"
         );
     }
 

@@ -275,7 +275,6 @@ impl Part {
             Kind::Job { path, .. } => {
                 part.hash = Some(xxhash_rust::xxh3::xxh3_64(FioJobFile::hashed(path)?.as_bytes()));
             }
-            Kind::Compile(config) => part.hash = Some(config.hash()?),
             Kind::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
                 part.hash = Some(read.columns.origin.hash);
