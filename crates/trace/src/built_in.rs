@@ -1,7 +1,8 @@
 //! Recordings that every experiment finds, from whatever folder it is run: `builtin:raw`. How they were made is in
 //! `traces/README.md`.
 
-use crate::{WorkloadError, suggest};
+use crate::TraceError;
+use nvlab_units::suggest;
 use std::path::Path;
 
 /// What their names begin with.
@@ -11,7 +12,7 @@ macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
         /// Every one: its name and its file.
         const BUILT_IN: &[(&str, &[u8])] =
-            &[$(($name, include_bytes!(concat!("../../../../traces/applications/", $name, ".nvt")))),*];
+            &[$(($name, include_bytes!(concat!("../../../traces/applications/", $name, ".nvt")))),*];
     };
 }
 built_in!(
@@ -30,17 +31,17 @@ built_in!(
 );
 
 /// The name of a built-in trace, if `path` is one.
-pub(super) fn name(path: &Path) -> Option<&str> {
+pub(crate) fn name(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
 
 /// Its file.
-pub(super) fn bytes(name: &str) -> Result<&'static [u8], WorkloadError> {
+pub(crate) fn bytes(name: &str) -> Result<&'static [u8], TraceError> {
     let found = BUILT_IN.iter().find(|(known, _)| *known == name);
     found.map(|(_, bytes)| *bytes).ok_or_else(|| {
         let names = BUILT_IN.iter().map(|(known, _)| *known);
         let (hint, known) = (suggest::hint(name, names.clone()), names.collect::<Vec<_>>().join(", "));
-        WorkloadError::DoesNotFit {
+        TraceError::Refused {
             what: format!("{PREFIX}{name}"),
             reason: format!("there is no such trace{hint} (known: {known})"),
         }
@@ -50,7 +51,7 @@ pub(super) fn bytes(name: &str) -> Result<&'static [u8], WorkloadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{ReadOptions, read};
+    use crate::{ReadOptions, read};
 
     #[test]
     fn every_recording_reads_and_has_response_times() {

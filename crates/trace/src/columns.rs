@@ -1,12 +1,14 @@
 //! A trace in memory: one array per column, 23 bytes per request (31 with response times), sorted by time.
 //!
 //! 1. All columns have the same length; times never decrease and the first is zero.
-//! 2. Addresses are those of the request's own volume. [`crate::replay`] lays the volumes out on one device, so
-//!    that a trace can be written back as it was read.
+//! 2. Addresses are those of the request's own volume. A replay lays the volumes out on one device, so that a trace can
+//!    be written back as it was read.
 //! 3. A flush has offset 0 and 0 bytes; every other request has bytes and ends below 2^64.
 //! 4. Response times are known for all requests or for none.
 
-use crate::{Op, Request, Span, Time, WorkloadError};
+use crate::{Op, Request, TraceError};
+use nvlab_units::{Span, Time};
+use std::ops::Range;
 
 /// More requests than this (25 GB in memory) are refused: split the trace by volume first.
 pub const ROWS_MAX: u64 = 1 << 30;
@@ -44,23 +46,6 @@ impl Columns {
         Columns { volumes: vec!["0".to_owned()], origin, ..Columns::default() }
     }
 
-    /// A trace of at most `limit` requests of `workload`: `nvlab trace make`. A closed loop has no times, so every
-    /// request is at time 0.
-    pub fn from_workload(workload: &mut dyn crate::BlockWorkload, limit: u64, origin: Origin) -> Columns {
-        let mut columns = Columns::new(origin);
-        let mut batch = crate::Batch::new();
-        let mut left = limit.min(ROWS_MAX);
-        while left > 0 && workload.fill(&mut batch) > 0 {
-            for request in batch.requests().iter().take(left as usize) {
-                columns.push(Request { volume: 0, ..*request });
-            }
-            left -= left.min(batch.len() as u64);
-            batch.clear();
-        }
-        columns.rebase();
-        columns
-    }
-
     /// Requests given column by column: all of the same length, times (if there are any) since the first of them. The error names
     /// the row, from 1.
     pub fn of_lists(
@@ -69,8 +54,8 @@ impl Columns {
         offset: &[u64],
         bytes: &[u32],
         origin: Origin,
-    ) -> Result<Columns, WorkloadError> {
-        let refused = |reason: String| WorkloadError::DoesNotFit { what: origin.format.clone(), reason };
+    ) -> Result<Columns, TraceError> {
+        let refused = |reason: String| TraceError::Refused { what: origin.format.clone(), reason };
         let count = op.len();
         let lengths =
             [("at", at_ps.map_or(count, <[u64]>::len)), ("offset", offset.len()), ("bytes", bytes.len())];
@@ -178,6 +163,23 @@ impl Columns {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Request> + '_ {
         (0..self.len()).map(|row| self.request(row))
     }
+    /// The requests of these rows, without a check of the bounds of each. Panics if there are not as many.
+    #[inline]
+    pub fn rows(&self, rows: Range<usize>) -> impl Iterator<Item = Request> + '_ {
+        let (at_ps, offset, bytes) =
+            (&self.at_ps[rows.clone()], &self.offset[rows.clone()], &self.bytes[rows.clone()]);
+        let places = at_ps.iter().zip(offset).zip(bytes);
+        let rest = self.op[rows.clone()].iter().zip(&self.volume[rows]);
+        places.zip(rest).map(|(((&at_ps, &offset), &bytes), (&op, &volume))| Request {
+            at: Time::from_ps(at_ps),
+            offset,
+            bytes,
+            op: op_of(op),
+            fua: op & FUA_BIT != 0,
+            volume,
+            ..Request::default()
+        })
+    }
     /// Picoseconds since the first request, never decreasing.
     pub fn at_ps(&self) -> &[u64] {
         &self.at_ps
@@ -190,9 +192,33 @@ impl Columns {
     pub fn offsets(&self) -> &[u64] {
         &self.offset
     }
+    /// Bytes of each; 0 of a flush.
+    pub fn lengths(&self) -> &[u32] {
+        &self.bytes
+    }
     /// The operations.
     pub fn ops(&self) -> impl ExactSizeIterator<Item = Op> + '_ {
         self.op.iter().map(|&code| op_of(code))
+    }
+
+    /// Changes the times, addresses and lengths of the requests, each with its row, until `change` fails. What it leaves must
+    /// satisfy the invariants; requests that it leaves without bytes may be dropped afterwards ([`Columns::retain`]).
+    pub fn update<E>(
+        &mut self,
+        mut change: impl FnMut(usize, &mut Request) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for row in 0..self.len() {
+            let mut request = self.request(row);
+            change(row, &mut request)?;
+            (self.at_ps[row], self.offset[row], self.bytes[row]) =
+                (request.at.ps(), request.offset, request.bytes);
+        }
+        Ok(())
+    }
+
+    /// An empty trace with the same volumes and origin.
+    pub fn emptied(&self) -> Columns {
+        Columns { volumes: self.volumes.clone(), origin: self.origin.clone(), ..Columns::default() }
     }
 
     /// Keeps the requests for which `keep` is true, in place and in order. Does not rebase.
@@ -216,7 +242,7 @@ impl Columns {
 
     /// Keeps the volumes called `names`, renumbered in their old order, and makes times relative to the first
     /// remaining request. A name that does not exist is an error.
-    pub(crate) fn keep_volumes(&mut self, names: &[String], what: &str) -> Result<(), WorkloadError> {
+    pub(crate) fn keep_volumes(&mut self, names: &[String], what: &str) -> Result<(), TraceError> {
         if let Some(missing) = names.iter().find(|&name| !self.volumes.contains(name)) {
             return Err(no_volume(what, missing, self.volumes.iter().map(String::as_str)));
         }
@@ -322,11 +348,7 @@ impl Columns {
 }
 
 /// The error for a requested volume that does not exist.
-pub(crate) fn no_volume<'a>(
-    what: &str,
-    missing: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> WorkloadError {
+pub(crate) fn no_volume<'a>(what: &str, missing: &str, known: impl Iterator<Item = &'a str>) -> TraceError {
     const LISTED: usize = 12;
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
@@ -334,7 +356,7 @@ pub(crate) fn no_volume<'a>(
     known.truncate(LISTED);
     let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
     let reason = format!("has no volume '{missing}'; its volumes are {}{tail}", known.join(", "));
-    WorkloadError::DoesNotFit { what: what.to_owned(), reason }
+    TraceError::Refused { what: what.to_owned(), reason }
 }
 
 #[inline]

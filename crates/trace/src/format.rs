@@ -1,102 +1,90 @@
-//! The trace formats by name: which there are, and which can be written.
+//! The trace formats by name: which there are, which are text, and which can be written.
 
 use std::fmt;
 use std::path::Path;
 
-/// The trace formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+macro_rules! formats {
+    ($($(#[doc = $doc:literal])* $variant:ident: $name:literal, [$($alias:literal),*], text $text:literal, written $written:literal;)*) => {
+        /// The trace formats.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Format {
+            $($(#[doc = $doc])* $variant,)*
+        }
+
+        impl Format {
+            /// All of them.
+            pub const ALL: [Format; [$($name),*].len()] = [$(Format::$variant),*];
+
+            /// The name, as written after the colon.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Format::$variant => $name,)*
+                }
+            }
+
+            /// Names that mean the same.
+            const fn aliases(self) -> &'static [&'static str] {
+                match self {
+                    $(Format::$variant => &[$($alias),*],)*
+                }
+            }
+
+            /// True if it is text, line by line.
+            pub(crate) const fn is_text(self) -> bool {
+                match self {
+                    $(Format::$variant => $text,)*
+                }
+            }
+
+            /// True if traces can be written in it: requests name no blocks of others' making.
+            pub const fn is_written(self) -> bool {
+                match self {
+                    $(Format::$variant => $written,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// MSR Cambridge csv.
-    Msr,
+    Msr: "msr", [], text true, written true;
     /// SPC (Storage Performance Council), as in the UMass collection.
-    Spc,
+    Spc: "spc", [], text true, written true;
     /// Text of `blkparse`, default output.
-    Blkparse,
+    Blkparse: "blkparse", [], text true, written true;
     /// fio iolog, version 2 or 3; version 3 is written.
-    FioIolog,
+    FioIolog: "iolog", ["fio_iolog", "fio-iolog", "fio"], text true, written true;
     /// MQSim ASCII trace.
-    Mqsim,
+    Mqsim: "mqsim", [], text true, written true;
     /// Alibaba block traces (2020).
-    Alibaba,
+    Alibaba: "alibaba", [], text true, written true;
     /// Tencent cloud block storage.
-    Tencent,
+    Tencent: "tencent", [], text true, written true;
     /// SYSTOR '17: block traces of virtual desktops.
-    Systor,
+    Systor: "systor", ["systor17", "systor-17"], text true, written true;
     /// FIU: block traces with a hash of the content.
-    Fiu,
+    Fiu: "fiu", [], text true, written true;
     /// CloudPhysics vscsi, binary records of either version; read only.
-    Vscsi,
+    Vscsi: "vscsi", [], text false, written false;
     /// Meta's storage traces, as csv; read only.
-    CacheLib,
+    CacheLib: "cachelib", [], text true, written false;
     /// Meta's storage traces, as published with Baleen; read only.
-    Baleen,
+    Baleen: "baleen", [], text true, written false;
     /// Any text table, by the names of its columns.
-    Table,
+    Table: "table", [], text true, written true;
     /// Our own column file, [`crate::nvt`].
-    Nvt,
+    Nvt: "nvt", [], text false, written true;
     /// A Parquet table.
-    Parquet,
+    Parquet: "parquet", [], text false, written true;
 }
 
 impl Format {
-    /// All of them.
-    pub const ALL: [Format; 15] = [
-        Format::Msr,
-        Format::Spc,
-        Format::Blkparse,
-        Format::FioIolog,
-        Format::Mqsim,
-        Format::Alibaba,
-        Format::Tencent,
-        Format::Systor,
-        Format::Fiu,
-        Format::Vscsi,
-        Format::CacheLib,
-        Format::Baleen,
-        Format::Table,
-        Format::Nvt,
-        Format::Parquet,
-    ];
-
-    /// The name, as written after the colon.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::Msr => "msr",
-            Format::Spc => "spc",
-            Format::Blkparse => "blkparse",
-            Format::FioIolog => "iolog",
-            Format::Mqsim => "mqsim",
-            Format::Alibaba => "alibaba",
-            Format::Tencent => "tencent",
-            Format::Systor => "systor",
-            Format::Fiu => "fiu",
-            Format::Vscsi => "vscsi",
-            Format::CacheLib => "cachelib",
-            Format::Baleen => "baleen",
-            Format::Table => "table",
-            Format::Nvt => "nvt",
-            Format::Parquet => "parquet",
-        }
-    }
-
     /// The format with this name.
-    pub(crate) fn from_name(name: &str) -> Option<Format> {
+    pub fn from_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
-        match name.as_str() {
-            "fio_iolog" | "fio-iolog" | "fio" => Some(Format::FioIolog),
-            "systor17" | "systor-17" => Some(Format::Systor),
-            _ => Format::ALL.into_iter().find(|format| format.name() == name),
-        }
-    }
-
-    /// True if traces can be written in it: requests name no blocks of others' making.
-    pub const fn is_written(self) -> bool {
-        !matches!(self, Format::Vscsi | Format::CacheLib | Format::Baleen)
-    }
-
-    /// True if it is text, line by line.
-    pub(crate) const fn is_text(self) -> bool {
-        !matches!(self, Format::Nvt | Format::Parquet | Format::Vscsi)
+        let is_called = |format: &Format| format.name() == name || format.aliases().contains(&name.as_str());
+        Format::ALL.into_iter().find(is_called)
     }
 
     /// The format implied by a file name, ignoring compression suffixes. `.csv` implies none: many formats use it.

@@ -25,7 +25,7 @@
 //! Times are differences to the previous row, in picoseconds. `base` is the smallest value and `scale` the greatest
 //! common divisor of the differences to it, so that sector addresses and microseconds shrink before zstd.
 
-use crate::WorkloadError;
+use crate::TraceError;
 use crate::columns::{Columns, Origin, ROWS_MAX};
 use nvlab_units::checksum::crc32c;
 use std::io::Write;
@@ -131,8 +131,8 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// Reads a column file from `bytes`; `file` is its name in messages.
-pub fn decode(bytes: &[u8], file: &str) -> Result<Columns, WorkloadError> {
-    unfold(bytes).map_err(|reason| WorkloadError::Damaged { file: file.to_owned(), reason })
+pub fn decode(bytes: &[u8], file: &str) -> Result<Columns, TraceError> {
+    unfold(bytes).map_err(|reason| TraceError::Damaged { file: file.to_owned(), reason })
 }
 
 fn unfold(bytes: &[u8]) -> Result<Columns, String> {

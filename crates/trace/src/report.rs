@@ -1,6 +1,6 @@
 //! What was read of a trace, and what was skipped.
 
-use super::format::Format;
+use crate::format::Format;
 use std::fmt;
 
 /// What was read, and what was skipped.
@@ -41,7 +41,7 @@ pub struct ReadReport {
 
 impl ReadReport {
     /// Adds the counts of a part.
-    pub(super) fn add(&mut self, part: &ReadReport) {
+    pub(crate) fn add(&mut self, part: &ReadReport) {
         for (count, added) in [
             (&mut self.other_volumes, part.other_volumes),
             (&mut self.without_bytes, part.without_bytes),
@@ -55,7 +55,7 @@ impl ReadReport {
     }
 
     /// ` (12 left out: other volumes; ...)`, or nothing.
-    pub(super) fn left_out(&self) -> String {
+    pub(crate) fn left_out(&self) -> String {
         let parts: Vec<String> = [
             (self.other_volumes, "of other volumes"),
             (self.without_bytes, "of 0 bytes"),

@@ -1,8 +1,13 @@
 //! A trace as one file for each volume, or as a folder of tables for each: `nvlab trace split`.
 
-use super::parquet::Partitions;
-use super::{Format, ReadOptions, ReadReport, WriteReport, read, read_or_take, write_file};
-use crate::WorkloadError;
+use crate::TraceError;
+use crate::columns::Columns;
+use crate::format::Format;
+use crate::options::ReadOptions;
+use crate::parquet::Partitions;
+use crate::read::{read, read_or_take};
+use crate::report::ReadReport;
+use crate::write::{WriteReport, write_file};
 use std::path::{Path, PathBuf};
 
 /// A file that was written, and what it could not hold.
@@ -16,7 +21,7 @@ pub fn split(
     options: &ReadOptions,
     (format, ending): (Format, &str),
     folder: &Path,
-) -> Result<(Vec<Written>, ReadReport), WorkloadError> {
+) -> Result<(Vec<Written>, ReadReport), TraceError> {
     if format == Format::Parquet {
         let mut partitions = Partitions::new(folder);
         let (last, report) = read_or_take(path, options, Some(&mut |part| partitions.add(&part)))?;
@@ -24,6 +29,20 @@ pub fn split(
         return Ok((partitions.finish()?, report));
     }
     let (columns, report) = read(path, options)?;
+    Ok((split_columns(&columns, (format, ending), folder)?, report))
+}
+
+/// The same with a trace in memory.
+pub fn split_columns(
+    columns: &Columns,
+    (format, ending): (Format, &str),
+    folder: &Path,
+) -> Result<Vec<Written>, TraceError> {
+    if format == Format::Parquet {
+        let mut partitions = Partitions::new(folder);
+        partitions.add(columns)?;
+        return partitions.finish();
+    }
     let mut written = Vec::new();
     for mut part in columns.split() {
         part.rebase();
@@ -33,5 +52,5 @@ pub fn split(
         let report = write_file(&part, format, &path)?;
         written.push((path, report));
     }
-    Ok((written, report))
+    Ok(written)
 }

@@ -4,9 +4,9 @@
 //! 2. A table is kept, as a column file (about 10 bytes a request), until the process ends: a name is a text, and nobody knows
 //!    who still has it.
 
-use super::parquet;
 use crate::columns::Columns;
-use crate::{WorkloadError, nvt};
+use crate::parquet;
+use crate::{TraceError, nvt};
 use arrow_array::RecordBatchReader;
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,17 +28,17 @@ fn kept() -> MutexGuard<'static, HashMap<String, File>> {
 }
 
 /// The name of a table without the prefix, if `path` is one.
-pub(super) fn name(path: &Path) -> Option<&str> {
+pub(crate) fn name(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
 
 /// The requests of a table with the columns of a trace in Parquet (`nvlab explain traces`), which is not kept.
-pub fn columns(batches: impl RecordBatchReader + Send + 'static) -> Result<Columns, WorkloadError> {
+pub fn columns(batches: impl RecordBatchReader + Send + 'static) -> Result<Columns, TraceError> {
     Ok(parquet::take(batches, TABLE)?.0)
 }
 
 /// Keeps such a table; returns its name, `table:HASH`.
-pub fn keep(batches: impl RecordBatchReader + Send + 'static) -> Result<String, WorkloadError> {
+pub fn keep(batches: impl RecordBatchReader + Send + 'static) -> Result<String, TraceError> {
     let mut columns = columns(batches)?;
     columns.origin.hash = xxh3_64(&encoded(&columns));
     let name = format!("{:016x}", columns.origin.hash);
@@ -48,7 +48,7 @@ pub fn keep(batches: impl RecordBatchReader + Send + 'static) -> Result<String, 
 }
 
 /// Keeps the file of a table of another process, under the name it has there.
-pub fn keep_file(bytes: Vec<u8>) -> Result<(), WorkloadError> {
+pub fn keep_file(bytes: Vec<u8>) -> Result<(), TraceError> {
     let columns = nvt::decode(&bytes, TABLE)?;
     let name = format!("{:016x}", columns.origin.hash);
     kept().insert(name, Arc::new(bytes));
@@ -56,9 +56,9 @@ pub fn keep_file(bytes: Vec<u8>) -> Result<(), WorkloadError> {
 }
 
 /// The file of a table, by its name without the prefix.
-pub fn file(name: &str) -> Result<File, WorkloadError> {
+pub fn file(name: &str) -> Result<File, TraceError> {
     let found = kept().get(name).cloned();
-    found.ok_or_else(|| WorkloadError::DoesNotFit {
+    found.ok_or_else(|| TraceError::Refused {
         what: format!("{PREFIX}{name}"),
         reason: "this process has no such table: the Python package makes them of data frames".to_owned(),
     })
@@ -73,9 +73,10 @@ fn encoded(columns: &Columns) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{ReadOptions, read, record_batch};
-    use crate::{Op, Request, Time};
+    use crate::{Op, Request};
+    use crate::{ReadOptions, read, record_batch};
     use arrow_array::RecordBatchIterator;
+    use nvlab_units::Time;
 
     #[test]
     fn a_table_reads_as_it_was_and_has_the_name_of_its_requests() {

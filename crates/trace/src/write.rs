@@ -1,11 +1,13 @@
 //! Writing a trace in any format. What a format cannot represent is counted; an address it cannot represent is an
 //! error.
 
-use super::format::Format;
-use super::writer::{Volume, Writer};
-use super::{alibaba, blkparse, fio_iolog, fiu, mqsim, msr, parquet, spc, systor, table, tencent};
 use crate::columns::Columns;
-use crate::{Op, Span, WorkloadError, nvt};
+use crate::format::Format;
+use crate::formats;
+use crate::table::TableWriter;
+use crate::text::writer::{Volume, Writer};
+use crate::{Op, TraceError, nvt, parquet};
+use nvlab_units::Span;
 use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -44,8 +46,8 @@ impl fmt::Display for WriteReport {
 
 /// Writes `columns` to `path` in `format`, compressed if the name ends in `.gz` or `.zst`. The file must not
 /// exist.
-pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<WriteReport, WorkloadError> {
-    let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+pub fn write_file(columns: &Columns, format: Format, path: &Path) -> Result<WriteReport, TraceError> {
+    let file_error = |source| TraceError::File { path: path.to_owned(), source };
     if !format.is_written() {
         return Err(only_read(format, path));
     }
@@ -80,59 +82,49 @@ pub fn write(
     format: Format,
     out: &mut (dyn Write + Send),
     path: &Path,
-) -> Result<WriteReport, WorkloadError> {
-    match format {
-        Format::Msr => write_lines(msr::Msr::default(), format, columns, out, path),
-        Format::Spc => write_lines(spc::Spc, format, columns, out, path),
-        Format::Blkparse => write_lines(blkparse::Blkparse::default(), format, columns, out, path),
-        Format::FioIolog => write_lines(fio_iolog::FioIolog::default(), format, columns, out, path),
-        Format::Mqsim => write_lines(mqsim::Mqsim, format, columns, out, path),
-        Format::Alibaba => write_lines(alibaba::Alibaba, format, columns, out, path),
-        Format::Tencent => write_lines(tencent::Tencent, format, columns, out, path),
-        Format::Systor => write_lines(systor::SystorWriter::default(), format, columns, out, path),
-        Format::Fiu => write_lines(fiu::Fiu::default(), format, columns, out, path),
+) -> Result<WriteReport, TraceError> {
+    let written = match format {
+        Format::Nvt => nvt::encode(columns, out),
+        Format::Parquet => parquet::write(columns, out),
         Format::Table => {
-            let writer = table::TableWriter::new(columns.response_ps().is_some());
-            write_lines(writer, format, columns, out, path)
+            let mut writer = TableWriter::new(columns.response_ps().is_some());
+            return write_lines(&mut writer, format, columns, out, path);
         }
-        Format::Vscsi | Format::CacheLib | Format::Baleen => Err(only_read(format, path)),
-        Format::Nvt | Format::Parquet => {
-            let written = match format {
-                Format::Nvt => nvt::encode(columns, out),
-                _ => parquet::write(columns, out),
-            };
-            written.map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
-            Ok(WriteReport { requests: columns.len() as u64, ..WriteReport::default() })
+        text => {
+            let mut writer = formats::writer(text).ok_or_else(|| only_read(format, path))?;
+            return write_lines(&mut *writer, format, columns, out, path);
         }
-    }
+    };
+    written.map_err(|source| TraceError::File { path: path.to_owned(), source })?;
+    Ok(WriteReport { requests: columns.len() as u64, ..WriteReport::default() })
 }
 
-fn only_read(format: Format, path: &Path) -> WorkloadError {
+fn only_read(format: Format, path: &Path) -> TraceError {
     let written: Vec<&str> =
         Format::ALL.into_iter().filter(|format| format.is_written()).map(Format::name).collect();
     let reason = format!("{format} is only read; written are {}", written.join(", "));
-    WorkloadError::Table { file: path.display().to_string(), reason }
+    TraceError::Table { file: path.display().to_string(), reason }
 }
 
-fn write_lines<W: Writer>(
-    mut writer: W,
+fn write_lines(
+    writer: &mut dyn Writer,
     format: Format,
     columns: &Columns,
     out: &mut dyn Write,
     path: &Path,
-) -> Result<WriteReport, WorkloadError> {
-    let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+) -> Result<WriteReport, TraceError> {
+    let file_error = |source| TraceError::File { path: path.to_owned(), source };
     let mut out = BufWriter::with_capacity(256 << 10, out);
     let mut report = WriteReport::default();
     writer.begin(columns.volumes(), &mut out).map_err(file_error)?;
     let numbers = volume_numbers(columns.volumes());
     for (row, request) in columns.iter().enumerate() {
-        if !W::takes(request.op) {
+        if !writer.takes(request.op) {
             report.trims_left_out += u64::from(request.op == Op::Trim);
             report.flushes_left_out += u64::from(request.op == Op::Flush);
             continue;
         }
-        let sector = W::SECTOR_BYTES;
+        let sector = writer.sector_bytes();
         // SPC counts offsets in sectors and lengths in bytes.
         let length = if format == Format::Spc { 0 } else { request.bytes as u64 };
         if !request.offset.is_multiple_of(sector) || !length.is_multiple_of(sector) {
@@ -140,16 +132,16 @@ fn write_lines<W: Writer>(
                 "offset {} with {} bytes is not whole sectors of {sector} B; add align={sector}B",
                 request.offset, request.bytes
             );
-            return Err(WorkloadError::NotWritable { row, format: format.name(), reason });
+            return Err(TraceError::NotWritable { row, format: format.name(), reason });
         }
         let place = request.volume as usize;
         let volume = Volume { name: &columns.volumes()[place], number: numbers[place] };
         let response = columns.response_ps().map(|responses| Span::from_ps(responses[row]));
         response.into_iter().for_each(|response| writer.answered(response));
         writer.line(request, volume, &mut out).map_err(file_error)?;
-        report.responses_lost += u64::from(response.is_some() && !W::KEEPS_RESPONSE);
+        report.responses_lost += u64::from(response.is_some() && !writer.keeps_response());
         report.requests += 1;
-        report.fua_lost += u64::from(request.fua && !W::KEEPS_FUA);
+        report.fua_lost += u64::from(request.fua && !writer.keeps_fua());
     }
     writer.end(columns.volumes(), &mut out).map_err(file_error)?;
     out.flush().map_err(file_error)?;

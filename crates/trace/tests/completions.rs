@@ -1,7 +1,7 @@
 //! Completions in the text of blkparse: response times, and volumes.
 
-use nvlab_workload::columns::Columns;
-use nvlab_workload::trace::{Format, ReadOptions, ReadReport, read_from};
+use nvlab_trace::Columns;
+use nvlab_trace::{Format, ReadOptions, ReadReport, read_from};
 use std::path::Path;
 
 fn parse(text: &str, format: Format) -> Result<(Columns, ReadReport), String> {

@@ -1,9 +1,10 @@
 //! Every trace format: hand-made samples, round trips, detection, compression, and errors of invalid lines.
 
-use nvlab_workload::columns::{Columns, Origin};
-use nvlab_workload::info::TraceInfo;
-use nvlab_workload::trace::{Format, ReadOptions, ReadReport, read, read_from, write};
-use nvlab_workload::{Op, Request, Time};
+use nvlab_trace::columns::{Columns, Origin};
+use nvlab_trace::info::TraceInfo;
+use nvlab_trace::{Format, ReadOptions, ReadReport, read, read_from, write};
+use nvlab_trace::{Op, Request};
+use nvlab_units::Time;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -314,6 +315,18 @@ fn any_trace() -> impl Strategy<Value = Columns> {
     })
 }
 
+/// What a format keeps of times, in picoseconds.
+fn resolution_ps(format: Format) -> u64 {
+    match format {
+        Format::Tencent => 1_000_000_000_000,
+        Format::FioIolog | Format::Alibaba | Format::Vscsi => 1_000_000,
+        Format::Msr => 100_000,
+        Format::Table | Format::Nvt | Format::Parquet => 1,
+        Format::Spc | Format::Blkparse | Format::Mqsim | Format::Systor | Format::Fiu => 1000,
+        Format::CacheLib | Format::Baleen => 1000,
+    }
+}
+
 proptest! {
     #[test]
     fn every_format_gives_back_what_was_written(columns in any_trace()) {
@@ -333,7 +346,7 @@ proptest! {
             let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
             let (again, _) = read_from(&text[..], Path::new("t"), &options).unwrap();
             again.check();
-            let tick = format.resolution_ps();
+            let tick = resolution_ps(format);
             let first = expected.at_ps()[0] / tick;
             let keeps_fua =
                 matches!(format, Format::Blkparse | Format::Table | Format::Nvt | Format::Parquet);

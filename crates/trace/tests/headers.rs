@@ -1,15 +1,16 @@
 //! What the first lines of a text table say of it: comments, headers, and units in the names of columns.
 
-use nvlab_workload::Op::{self, Flush, Read, Write};
-use nvlab_workload::columns::Columns;
-use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{Format, ReadReport, read_from, write};
+mod said;
+
+use nvlab_trace::Columns;
+use nvlab_trace::Op::{self, Flush, Read, Write};
+use nvlab_trace::{Format, ReadReport, read_from, write};
+use said::said;
 use std::path::Path;
 
-/// A text table, read as `-w 't.csv WORDS'` says.
+/// A text table, read as words say.
 fn table(text: &str, words: &str) -> Result<(Columns, ReadReport), String> {
-    let spec = ReplaySpec::parse(&format!("t.csv {words}")).map_err(|error| error.to_string())?;
-    let read = read_from(text.as_bytes(), Path::new("t.csv"), &spec.reading());
+    let read = read_from(text.as_bytes(), Path::new("t.csv"), &said(words)?);
     read.map_err(|error| error.to_string()).inspect(|(columns, _)| columns.check())
 }
 

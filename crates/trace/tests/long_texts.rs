@@ -1,7 +1,7 @@
 //! Traces of many blocks, which are parsed several at a time, are read as if line by line.
 
-use nvlab_workload::columns::Columns;
-use nvlab_workload::trace::{Format, ReadOptions, ReadReport, read_from};
+use nvlab_trace::Columns;
+use nvlab_trace::{Format, ReadOptions, ReadReport, read_from};
 use std::fmt::Write;
 use std::path::Path;
 

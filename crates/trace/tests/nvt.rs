@@ -1,8 +1,9 @@
 //! The column file: what was written comes back, and nothing else does.
 
+use nvlab_trace::columns::{Columns, Origin};
+use nvlab_trace::{Op, Request, nvt};
+use nvlab_units::Time;
 use nvlab_units::checksum::crc32c;
-use nvlab_workload::columns::{Columns, Origin};
-use nvlab_workload::{Op, Request, Time, nvt};
 use proptest::prelude::*;
 
 fn request((gap, offset, bytes, op, volume): (u64, u64, u32, u8, u16), at: &mut u64) -> Request {
@@ -54,7 +55,7 @@ fn response_times_come_back() {
     let mut columns = Columns::new(plain.origin.clone());
     columns.add_volume("ä volume");
     for (row, request) in plain.iter().enumerate() {
-        columns.push_answered(request, nvlab_workload::Span::from_ns(row as u64 % 100_003));
+        columns.push_answered(request, nvlab_units::Span::from_ns(row as u64 % 100_003));
     }
     let bytes = encoded(&columns);
     assert_eq!(nvt::decode(&bytes, "t").unwrap(), columns);

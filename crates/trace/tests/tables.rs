@@ -1,9 +1,11 @@
 //! Published traces that are tables of others, and any text table by the names of its columns.
 
-use nvlab_workload::Op::{self, Flush, Read, Trim, Write};
-use nvlab_workload::columns::Columns;
-use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{Format, ReadOptions, ReadReport, read_from, write};
+mod said;
+
+use nvlab_trace::Columns;
+use nvlab_trace::Op::{self, Flush, Read, Trim, Write};
+use nvlab_trace::{Format, ReadOptions, ReadReport, read_from, write};
+use said::said;
 use std::path::Path;
 
 type Parsed = Result<(Columns, ReadReport), String>;
@@ -18,10 +20,9 @@ fn found(text: &str) -> (Columns, ReadReport) {
     bytes(text.as_bytes(), &ReadOptions::default()).unwrap()
 }
 
-/// A text table, read as `-w 't.csv WORDS'` says.
+/// A text table, read as words say.
 fn table(text: &str, words: &str) -> Parsed {
-    let spec = ReplaySpec::parse(&format!("t.csv {words}")).map_err(|error| error.to_string())?;
-    bytes(text.as_bytes(), &spec.reading())
+    bytes(text.as_bytes(), &said(words)?)
 }
 
 /// Time in ns, offset, bytes, op.
@@ -261,22 +262,15 @@ fn what_is_wrong_with_a_table_names_line_and_column() {
         (
             "",
             "columns=time_s,op,offset_bytes",
-            "workload 't.csv columns=time_s,op,offset_bytes': columns=time_s,op,offset_bytes is wrong: there is no \
-             length_UNIT; needed are time_UNIT, op, offset_UNIT and length_UNIT",
+            "columns: there is no length_UNIT; needed are time_UNIT, op, offset_UNIT and length_UNIT",
         ),
         (
             "",
             "columns=time_s,op,offset_4k,length_bytes",
-            "workload 't.csv columns=time_s,op,offset_4k,length_bytes': columns=time_s,op,offset_4k,length_bytes is \
-             wrong: 'offset_4k' is none of time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, \
+            "columns: 'offset_4k' is none of time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, \
              sectors, or a size as 4KiB), volume, fua, response_UNIT, or - for what is left aside",
         ),
     ] {
         assert_eq!(table(text, words).map(|_| ()), Err(expected.to_owned()));
     }
-    let error = ReplaySpec::parse("t.csv:msr separator=;").unwrap_err().to_string();
-    assert!(
-        error.ends_with("columns, separator, header and words are those of a table, not of msr"),
-        "{error}"
-    );
 }

@@ -1,8 +1,8 @@
 //! What is wrong with a trace is named with its place, its column and what is allowed.
 
 use Format::*;
-use nvlab_workload::columns::Columns;
-use nvlab_workload::trace::{Format, ReadOptions, read_from};
+use nvlab_trace::Columns;
+use nvlab_trace::{Format, ReadOptions, read_from};
 use std::path::Path;
 
 fn parse(text: &str, format: Format) -> Result<Columns, String> {

@@ -24,9 +24,8 @@ use crate::in_use::InUse;
 use crate::memory::random_words::{self, WordsConfig};
 use crate::memory::tpca::{self, TpcaConfig};
 use crate::words::Words;
-use crate::{
-    AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Stream, Work, WorkloadError, suggest,
-};
+use crate::{AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Stream, Work, WorkloadError};
+use nvlab_units::suggest;
 use std::path::{Path, PathBuf};
 
 /// A workload before it is opened on a device.
@@ -256,9 +255,7 @@ impl WorkloadSpec {
             }
             Kind::Generator(GeneratorSpec { mix: Mix::TrimThenWrite, .. }) => 0.5,
             Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Logger(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
-            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) => {
-                0.0
-            }
+            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) => 0.0,
         }
     }
 }

@@ -3,8 +3,8 @@
 //! A word without `=` that is no flag belongs to the value before it, so that `bs=4 KiB` needs no quotes.
 
 use crate::WorkloadError;
-use crate::suggest;
 use nvlab_units::quantity::{self, QuantityError};
+use nvlab_units::suggest;
 
 /// A parsed text.
 #[derive(Clone, Debug)]

@@ -6,10 +6,11 @@ use crate::output::Output;
 use crate::table::{Cell, Column, Table};
 use nvlab_report::Format;
 use nvlab_run::plan::{Source, cache};
-use nvlab_workload::columns::{Columns, Origin};
-use nvlab_workload::info::{self, HEAD_COLUMNS, TraceInfo};
+use nvlab_trace::columns::{Columns, Origin};
+use nvlab_trace::info::{self, HEAD_COLUMNS, TraceInfo};
+use nvlab_trace::{self as trace, Format as TraceFormat, WriteReport};
+use nvlab_workload::block::record;
 use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{self, Format as TraceFormat, WriteReport};
 use nvlab_workload::{AnyBlockWorkload, Pacing, Serves, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -90,7 +91,7 @@ fn split(output: &Output, from: &str, dir: &Path, ending: &str) -> Result<(), Fa
     std::fs::create_dir_all(dir).map_err(|error| Failure::Input(format!("{}: {error}", dir.display())))?;
     // The ending names the format, and its compression.
     let (_, format) = target(&format!("{}/volume.{ending}", dir.display()))?;
-    let (written, report) = trace::split(&spec.path, &spec.reading(), (format, ending), dir)?;
+    let (written, report) = spec.split((format, ending), dir)?;
     output.note(report);
     for (to, report) in written {
         say(output, &to, format, &report);
@@ -166,7 +167,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
         output.detail("it ends by simulated time");
     }
     let origin = Origin { format: format!("{text} seed {seed}"), hash: 0 };
-    let columns = Columns::from_workload(&mut *workload, limit, origin);
+    let columns = record(&mut *workload, limit, origin);
     match columns.is_empty() {
         true => Err(Failure::Input(format!("'{text}' has no request"))),
         false => Ok(columns),

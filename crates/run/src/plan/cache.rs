@@ -6,10 +6,9 @@
 //! 2. A cache that cannot be read or written is no error: the trace is read again, and an aside says why.
 //! 3. A cached file is whole or not there: written under another name and renamed. It may be deleted at any time.
 
-use nvlab_workload::columns::Columns;
+use nvlab_trace::{self as trace, Columns, Format, ReadOptions, nvt};
+use nvlab_workload::WorkloadError;
 use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{self, Format, ReadOptions};
-use nvlab_workload::{WorkloadError, nvt};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};

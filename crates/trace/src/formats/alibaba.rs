@@ -1,22 +1,18 @@
 //! Alibaba block traces: `device_id,opcode,offset,length,timestamp` with `R`/`W`, bytes and microseconds.
 
-use super::fields::{Fields, word};
-use super::lines::{BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
+use crate::rows::Rows;
+use crate::text::fields::{Fields, word};
+use crate::text::lines::{BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
 #[derive(Clone, Default)]
-pub(super) struct Alibaba;
-
-impl Alibaba {
-    pub const TICK_PS: u64 = 1_000_000;
-}
+pub(crate) struct Alibaba;
 
 impl LineFormat for Alibaba {
-    const TICK_PS: u64 = Alibaba::TICK_PS;
+    const TICK_PS: u64 = 1_000_000;
     const COLUMNS: &'static str = "device_id,opcode,offset,length,timestamp";
 
     #[inline(always)]

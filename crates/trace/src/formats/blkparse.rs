@@ -9,16 +9,16 @@
 //! others. One action is kept, `D` by default; then the completions (`C`) give the response times. The summary after the events
 //! is recognised and skipped.
 
-use super::fields::{Fields, word};
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
+use crate::rows::Rows;
+use crate::text::fields::{Fields, word};
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
 #[derive(Clone)]
-pub(super) struct Blkparse {
+pub(crate) struct Blkparse {
     action: u8,
     in_summary: bool,
     sequence: u64,
@@ -70,8 +70,6 @@ const SUMMARY: [&[u8]; 14] = [
 ];
 
 impl Blkparse {
-    pub const TICK_PS: u64 = 1000;
-
     pub fn new(action: u8) -> Blkparse {
         let nothing = Rwbs { flush_before: false, op: None, fua: false };
         Blkparse {
@@ -159,7 +157,7 @@ impl Blkparse {
 }
 
 impl LineFormat for Blkparse {
-    const TICK_PS: u64 = Blkparse::TICK_PS;
+    const TICK_PS: u64 = 1000;
     const COLUMNS: &'static str = "device cpu sequence seconds process action RWBS sector + sectors [name]";
 
     #[inline(always)]
@@ -259,10 +257,15 @@ fn rwbs(text: &[u8]) -> Result<Rwbs, BadLine> {
 }
 
 impl Writer for Blkparse {
-    const SECTOR_BYTES: u64 = 512;
-    const KEEPS_FUA: bool = true;
+    fn sector_bytes(&self) -> u64 {
+        512
+    }
 
-    fn takes(_op: Op) -> bool {
+    fn keeps_fua(&self) -> bool {
+        true
+    }
+
+    fn takes(&self, _op: Op) -> bool {
         true
     }
 

@@ -5,27 +5,25 @@
 //! version 2:             FILE add|open|close|unlink      FILE read|write|trim|sync|datasync|wait OFFSET LENGTH
 //! version 3: MICROSECOND FILE add|open|close|unlink      MICROSECOND FILE read|write|trim|sync|datasync OFFSET LENGTH
 //! ```
-//! A file is a volume; [`crate::replay`] lays them out one after another. `wait` waits OFFSET microseconds before
+//! A file is a volume; a replay lays them out one after another. `wait` waits OFFSET microseconds before
 //! the next line; version 3 has times instead of `wait`. `sync` and `datasync` are flushes.
 
-use super::fields::{Fields, whole_number};
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
+use crate::rows::Rows;
+use crate::text::fields::{Fields, whole_number};
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
 #[derive(Clone, Default)]
-pub(super) struct FioIolog {
+pub(crate) struct FioIolog {
     /// 0 before the first line.
     version: u8,
     now_us: u64,
 }
 
 impl FioIolog {
-    pub const TICK_PS: u64 = 1_000_000;
-
     fn first_line(&mut self, line: &[u8]) -> Result<(), BadLine> {
         self.version = match line {
             b"fio version 2 iolog" => 2,
@@ -49,7 +47,7 @@ impl FioIolog {
 }
 
 impl LineFormat for FioIolog {
-    const TICK_PS: u64 = FioIolog::TICK_PS;
+    const TICK_PS: u64 = 1_000_000;
     const COLUMNS: &'static str = "[microseconds] file action [offset length]";
 
     fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
@@ -113,7 +111,7 @@ impl Writer for FioIolog {
         Ok(())
     }
 
-    fn takes(_op: Op) -> bool {
+    fn takes(&self, _op: Op) -> bool {
         true
     }
 

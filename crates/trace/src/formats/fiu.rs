@@ -3,29 +3,25 @@
 //!
 //! After the description of the traces (FIU IODedup and SRCMap, SNIA IOTTA); Koller and Rangaswami, I/O Deduplication, FAST '10.
 
-use super::fields::Fields;
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
+use crate::rows::Rows;
+use crate::text::fields::Fields;
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
 /// A volume is called `major:minor`.
 #[derive(Clone, Default)]
-pub(super) struct Fiu {
+pub(crate) struct Fiu {
     name: Vec<u8>,
 }
 
 /// What is written for the hash of content that is not known.
 const NO_HASH: &str = "00000000000000000000000000000000";
 
-impl Fiu {
-    pub const TICK_PS: u64 = 1000;
-}
-
 impl LineFormat for Fiu {
-    const TICK_PS: u64 = Fiu::TICK_PS;
+    const TICK_PS: u64 = 1000;
     const COLUMNS: &'static str = "nanoseconds pid process lba sectors op major minor [hash]";
 
     #[inline]
@@ -57,7 +53,9 @@ impl LineFormat for Fiu {
 }
 
 impl Writer for Fiu {
-    const SECTOR_BYTES: u64 = 512;
+    fn sector_bytes(&self) -> u64 {
+        512
+    }
 
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
         let letter = if request.op == Op::Read { 'R' } else { 'W' };

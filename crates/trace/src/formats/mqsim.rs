@@ -1,23 +1,19 @@
 //! MQSim ASCII trace: `nanoseconds device lba sectors kind`, separated by blanks; sectors of 512 B;
 //! 0 is a write and 1 a read (the opposite of Tencent's).
 
-use super::fields::Fields;
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
+use crate::rows::Rows;
+use crate::text::fields::Fields;
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
 #[derive(Clone, Default)]
-pub(super) struct Mqsim;
-
-impl Mqsim {
-    pub const TICK_PS: u64 = 1000;
-}
+pub(crate) struct Mqsim;
 
 impl LineFormat for Mqsim {
-    const TICK_PS: u64 = Mqsim::TICK_PS;
+    const TICK_PS: u64 = 1000;
     const COLUMNS: &'static str = "nanoseconds device lba sectors kind";
 
     #[inline]
@@ -39,7 +35,9 @@ impl LineFormat for Mqsim {
 }
 
 impl Writer for Mqsim {
-    const SECTOR_BYTES: u64 = 512;
+    fn sector_bytes(&self) -> u64 {
+        512
+    }
 
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
         let kind = if request.op == Op::Read { 1 } else { 0 };

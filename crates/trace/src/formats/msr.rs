@@ -4,16 +4,17 @@
 //!
 //! A volume is called `host_disk`, like the files: `src1_0`.
 
-use super::fields::{Fields, Known, word};
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
-use crate::{Op, Request, Span};
+use crate::rows::Rows;
+use crate::text::fields::{Fields, Known, word};
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
+use crate::{Op, Request};
+use nvlab_units::Span;
 use std::io::Write;
 
 #[derive(Clone, Default)]
-pub(super) struct Msr {
+pub(crate) struct Msr {
     name: Vec<u8>,
     /// `Hostname,DiskNumber,` of the line before, and their volume.
     last: (Known, Option<u16>),
@@ -28,8 +29,6 @@ type Disk<'a> = (&'a [u8], &'a [u8]);
 const FIRST_TICK: u64 = 128_166_372_000_000_000;
 
 impl Msr {
-    pub const TICK_PS: u64 = 100_000;
-
     /// The volume of a disk, which is remembered: most lines are of the volume of the line before.
     #[cold]
     fn volume(&mut self, (host, disk): Disk<'_>, rows: &mut Rows) -> Result<Option<u16>, BadLine> {
@@ -57,7 +56,7 @@ fn host_and_disk(mut fields: Fields<'_, b','>) -> Result<(Fields<'_, b','>, Disk
 }
 
 impl LineFormat for Msr {
-    const TICK_PS: u64 = Msr::TICK_PS;
+    const TICK_PS: u64 = 100_000;
     const COLUMNS: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 
     #[inline(always)]
@@ -88,7 +87,9 @@ impl LineFormat for Msr {
 }
 
 impl Writer for Msr {
-    const KEEPS_RESPONSE: bool = true;
+    fn keeps_response(&self) -> bool {
+        true
+    }
 
     fn answered(&mut self, response: Span) {
         self.response = response;

@@ -1,23 +1,19 @@
 //! SPC, as in the UMass collection: `asu,lba,size,opcode,timestamp`; sectors of 512 B, size in bytes, `r`/`w`
 //! in either case, seconds with decimals. Further columns are allowed by the specification and not used.
 
-use super::fields::Fields;
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
+use crate::rows::Rows;
+use crate::text::fields::Fields;
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
 #[derive(Clone, Default)]
-pub(super) struct Spc;
-
-impl Spc {
-    pub const TICK_PS: u64 = 1000;
-}
+pub(crate) struct Spc;
 
 impl LineFormat for Spc {
-    const TICK_PS: u64 = Spc::TICK_PS;
+    const TICK_PS: u64 = 1000;
     const COLUMNS: &'static str = "asu,lba,size,opcode,timestamp";
 
     #[inline]
@@ -38,7 +34,9 @@ impl LineFormat for Spc {
 }
 
 impl Writer for Spc {
-    const SECTOR_BYTES: u64 = 512;
+    fn sector_bytes(&self) -> u64 {
+        512
+    }
 
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
         let letter = if request.op == Op::Read { 'r' } else { 'w' };

@@ -4,29 +4,26 @@
 //! After the README of the traces (SNIA IOTTA, set 4928); Lee et al., Understanding Storage Traffic Characteristics on Enterprise
 //! Virtual Desktop Infrastructure, SYSTOR '17.
 
-use super::fields::Fields;
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
-use crate::{Op, Request, Span};
+use crate::rows::Rows;
+use crate::text::fields::{Fields, decimal_seconds};
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
+use crate::{Op, Request};
+use nvlab_units::Span;
 use std::io::Write;
 
 #[derive(Clone, Default)]
-pub(super) struct Systor;
+pub(crate) struct Systor;
 
 /// Writes it, with the response time of the next request.
 #[derive(Default)]
-pub(super) struct SystorWriter {
+pub(crate) struct SystorWriter {
     response: Option<Span>,
 }
 
-impl Systor {
-    pub const TICK_PS: u64 = 1000;
-}
-
 impl LineFormat for Systor {
-    const TICK_PS: u64 = Systor::TICK_PS;
+    const TICK_PS: u64 = 1000;
     const COLUMNS: &'static str = "Timestamp,Response,IOType,LUN,Offset,Size";
 
     #[inline]
@@ -61,12 +58,14 @@ impl LineFormat for Systor {
 fn optional_seconds(text: &[u8]) -> Result<Option<u64>, BadLine> {
     match text.trim_ascii() {
         b"" => Ok(None),
-        text => super::fields::decimal_seconds(text, "Response").map(Some),
+        text => decimal_seconds(text, "Response").map(Some),
     }
 }
 
 impl Writer for SystorWriter {
-    const KEEPS_RESPONSE: bool = true;
+    fn keeps_response(&self) -> bool {
+        true
+    }
 
     fn answered(&mut self, response: Span) {
         self.response = Some(response);

@@ -14,16 +14,16 @@
 //! After the trace formats of cachelib.org (Evaluating SSD hardware for Facebook workloads), of cacheMon's cache dataset, and of
 //! the Baleen24 data set (PDL of Carnegie Mellon); Wong et al., Baleen: ML Admission & Prefetching for Flash Caches, FAST '24.
 
-use super::fields::{Fields, decimal_seconds};
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
 use crate::Op;
+use crate::rows::Rows;
+use crate::text::fields::{Fields, decimal_seconds};
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
 use std::collections::HashMap;
 
 /// The csv of CacheLib.
 #[derive(Clone, Default)]
-pub(super) struct CacheLib {
+pub(crate) struct CacheLib {
     places: Places,
     /// `block_id,rs_shard_id` of the line.
     name: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct CacheLib {
 
 /// The text of Baleen.
 #[derive(Clone, Default)]
-pub(super) struct Baleen {
+pub(crate) struct Baleen {
     places: Places,
 }
 
@@ -66,12 +66,8 @@ impl Places {
     }
 }
 
-impl CacheLib {
-    pub const TICK_PS: u64 = 1000;
-}
-
 impl LineFormat for CacheLib {
-    const TICK_PS: u64 = CacheLib::TICK_PS;
+    const TICK_PS: u64 = 1000;
     const COLUMNS: &'static str = "op_time,block_id,block_id_size,io_size,io_offset,user_name,user_namespace,op_name,op_count,host_name,rs_shard_id";
 
     fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {
@@ -111,22 +107,21 @@ impl LineFormat for CacheLib {
 }
 
 impl Baleen {
-    pub const TICK_PS: u64 = 1000;
     /// Columns of the years 2019, 2021 and 2023: those behind the first five say who asked.
     const COUNTS: std::ops::RangeInclusive<usize> = 8..=10;
-
-    /// True if a time has a decimal point: other tables of whole numbers fit too, and comments alone.
-    pub fn has_decimals(head: &[Vec<u8>]) -> bool {
-        head.last().is_some_and(|line| !line.starts_with(b"#") && line.contains(&b'.'))
-    }
 }
 
 impl LineFormat for Baleen {
-    const TICK_PS: u64 = Baleen::TICK_PS;
+    const TICK_PS: u64 = 1000;
     const COLUMNS: &'static str = "block_id io_offset io_size op_time op_name [three to five more]";
 
     fn is_heading(&self, line: &[u8]) -> bool {
         line.strip_prefix(b"#").unwrap_or(line).trim_ascii().starts_with(b"block_id ")
+    }
+
+    /// Its times have a decimal point: other tables of whole numbers fit too, and comments alone.
+    fn may_begin(head: &[Vec<u8>]) -> bool {
+        head.last().is_some_and(|line| !line.starts_with(b"#") && line.contains(&b'.'))
     }
 
     fn line(&mut self, line: Line<'_>, rows: &mut Rows) -> Result<(), BadLine> {

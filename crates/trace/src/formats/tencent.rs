@@ -3,23 +3,19 @@
 //!
 //! A second holds thousands of requests: only their order is known, not their times.
 
-use super::fields::Fields;
-use super::lines::{Bad, BadLine, Line};
-use super::parse::LineFormat;
-use super::rows::Rows;
-use super::writer::{Volume, Writer};
+use crate::rows::Rows;
+use crate::text::fields::Fields;
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
+use crate::text::writer::{Volume, Writer};
 use crate::{Op, Request};
 use std::io::Write;
 
 #[derive(Clone, Default)]
-pub(super) struct Tencent;
-
-impl Tencent {
-    pub const TICK_PS: u64 = 1_000_000_000_000;
-}
+pub(crate) struct Tencent;
 
 impl LineFormat for Tencent {
-    const TICK_PS: u64 = Tencent::TICK_PS;
+    const TICK_PS: u64 = 1_000_000_000_000;
     const COLUMNS: &'static str = "timestamp,offset,size,io_type,volume_id";
 
     #[inline]
@@ -41,7 +37,9 @@ impl LineFormat for Tencent {
 }
 
 impl Writer for Tencent {
-    const SECTOR_BYTES: u64 = 512;
+    fn sector_bytes(&self) -> u64 {
+        512
+    }
 
     fn line(&mut self, request: Request, volume: Volume, out: &mut dyn Write) -> std::io::Result<()> {
         let kind = if request.op == Op::Read { 0 } else { 1 };

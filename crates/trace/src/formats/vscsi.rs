@@ -11,26 +11,26 @@
 //! After the record layouts published with libCacheSim and mimircache, and the operation codes of SBC-3; Waldspurger et al.,
 //! Efficient MRC Construction with SHARDS, FAST '15.
 
-use super::ReadOptions;
-use super::format::Format;
-use super::lines::{Bad, BadLine};
-use super::report::ReadReport;
-use super::rows::Rows;
 use crate::columns::{Columns, Origin};
-use crate::{Op, WorkloadError};
+use crate::format::Format;
+use crate::options::ReadOptions;
+use crate::report::ReadReport;
+use crate::rows::Rows;
+use crate::text::lines::{Bad, BadLine};
+use crate::{Op, TraceError};
 use std::io::Read;
 use std::path::Path;
 
-pub(super) const TICK_PS: u64 = 1_000_000;
+const TICK_PS: u64 = 1_000_000;
 /// Bytes that show the version: two of the longer records.
-pub(super) const HEAD_BYTES: u64 = 80;
+pub(crate) const HEAD_BYTES: u64 = 80;
 const SECTOR_BYTES: u64 = 512;
 /// Records read at once.
 const RECORDS: usize = 4096;
 
 /// The version of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(crate) enum Version {
     One,
     Two,
 }
@@ -84,7 +84,7 @@ impl Version {
 }
 
 /// The version of the records of a file that begins so, if it holds records: a byte in each is one that no text has.
-pub(super) fn version(head: &[u8]) -> Option<Version> {
+pub(crate) fn version(head: &[u8]) -> Option<Version> {
     [Version::Two, Version::One].into_iter().find(|version| {
         let mut records = head.chunks_exact(version.record_bytes()).take(2).peekable();
         records.peek().is_some() && records.all(|record| version.is_of(&version.record(record)))
@@ -92,13 +92,13 @@ pub(super) fn version(head: &[u8]) -> Option<Version> {
 }
 
 /// Reads records.
-pub(super) fn read(
+pub(crate) fn read(
     mut reader: impl Read,
     version: Version,
     report: ReadReport,
     path: &Path,
     options: &ReadOptions,
-) -> Result<(Columns, ReadReport), WorkloadError> {
+) -> Result<(Columns, ReadReport), TraceError> {
     let file = path.display().to_string();
     let report = ReadReport { format: Some(Format::Vscsi), ..report };
     let mut rows = Rows::new(&options.volumes, report);
@@ -108,7 +108,7 @@ pub(super) fn read(
     loop {
         block.clear();
         let count = reader.by_ref().take((size * RECORDS) as u64).read_to_end(&mut block);
-        count.map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
+        count.map_err(|source| TraceError::File { path: path.to_owned(), source })?;
         for bytes in block.chunks(size) {
             number += 1;
             let put = if bytes.len() == size {
@@ -117,7 +117,7 @@ pub(super) fn read(
                 Err(cut())
             };
             let put = put.or_else(|bad| rows.forgive(bad, bytes.len() == size, options.skip_bad));
-            put.map_err(|bad| WorkloadError::Row {
+            put.map_err(|bad| TraceError::Row {
                 file: file.clone(),
                 row: number,
                 column: bad.column.into_owned(),

@@ -8,8 +8,9 @@ mod blocks;
 mod tests;
 
 use crate::columns::Columns;
-use crate::{Op, Request, Span};
+use crate::{Op, Request};
 use blocks::{BlockCounts, Intervals};
+use nvlab_units::Span;
 use nvlab_units::quantity::display_bytes;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -8,12 +8,15 @@
 //! out of order is read like a single one: rows that come too late are sorted at the end.
 
 use super::{BATCH_ROWS, Row, Table, put, writer};
-use crate::WorkloadError;
+use crate::TraceError;
 use crate::columns::{Columns, Origin};
-use crate::trace::lines::BadLine;
-use crate::trace::rows::Rows;
-use crate::trace::source::hash_of;
-use crate::trace::{Format, ReadOptions, ReadReport, WriteReport};
+use crate::format::Format;
+use crate::options::ReadOptions;
+use crate::report::ReadReport;
+use crate::rows::Rows;
+use crate::source::hash_of;
+use crate::text::lines::BadLine;
+use crate::write::WriteReport;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::File;
@@ -44,12 +47,9 @@ struct Part {
 }
 
 /// Reads every table below a folder.
-pub(in crate::trace) fn read_folder(
-    folder: &Path,
-    options: &ReadOptions,
-) -> Result<(Columns, ReadReport), WorkloadError> {
+pub(crate) fn read_folder(folder: &Path, options: &ReadOptions) -> Result<(Columns, ReadReport), TraceError> {
     let name = folder.display().to_string();
-    let refuse = |reason: String| WorkloadError::Table { file: name.clone(), reason };
+    let refuse = |reason: String| TraceError::Table { file: name.clone(), reason };
     if let Some(format) = options.format.filter(|&format| format != Format::Parquet) {
         return Err(refuse(format!("it is a folder: only Parquet files are read together, not {format}")));
     }
@@ -71,8 +71,8 @@ pub(in crate::trace) fn read_folder(
 }
 
 /// The tables below a folder.
-fn find(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> Result<(), WorkloadError> {
-    let failed = |source| WorkloadError::File { path: folder.to_owned(), source };
+fn find(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> Result<(), TraceError> {
+    let failed = |source| TraceError::File { path: folder.to_owned(), source };
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -87,7 +87,7 @@ fn find(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> Result<(), Workl
     }
     if files.len() > FILES_MAX {
         let reason = format!("more than {FILES_MAX} files lie below it; read some of them");
-        return Err(WorkloadError::Table { file: folder.display().to_string(), reason });
+        return Err(TraceError::Table { file: folder.display().to_string(), reason });
     }
     Ok(())
 }
@@ -98,11 +98,11 @@ fn open(
     files: &[PathBuf],
     options: &ReadOptions,
     rows: &mut Rows,
-) -> Result<(Vec<Part>, u64), WorkloadError> {
+) -> Result<(Vec<Part>, u64), TraceError> {
     let batch_rows = (ROWS_HELD / files.len()).clamp(BATCH_ROWS_MIN, BATCH_ROWS);
     let (mut parts, mut hashes) = (Vec::new(), Vec::new());
     for path in files {
-        let failed = |source| WorkloadError::File { path: path.clone(), source };
+        let failed = |source| TraceError::File { path: path.clone(), source };
         let mut file = File::open(path).map_err(failed)?;
         if options.lines_max.is_none() {
             let hash = hash_of(&mut file).map_err(failed)?;
@@ -129,12 +129,7 @@ fn open(
 }
 
 /// Adds the rows of all parts in order of time, those of the same time in the order of the parts.
-fn merge(
-    parts: &mut [Part],
-    tick_ps: u64,
-    rows: &mut Rows,
-    options: &ReadOptions,
-) -> Result<(), WorkloadError> {
+fn merge(parts: &mut [Part], tick_ps: u64, rows: &mut Rows, options: &ReadOptions) -> Result<(), TraceError> {
     let mut next = BinaryHeap::with_capacity(parts.len());
     for (index, part) in parts.iter_mut().enumerate() {
         next.extend(part.next_ticks(tick_ps, rows, 0)?.map(|ticks| Reverse((ticks, index))));
@@ -156,7 +151,7 @@ fn merge(
 
 impl Part {
     /// When the next row is; a bad one is due at once, at `now`. `None` at the end.
-    fn next_ticks(&mut self, tick_ps: u64, rows: &mut Rows, now: u64) -> Result<Option<u64>, WorkloadError> {
+    fn next_ticks(&mut self, tick_ps: u64, rows: &mut Rows, now: u64) -> Result<Option<u64>, TraceError> {
         while self.rows.is_empty() {
             if !self.table.batch(tick_ps, &mut rows.volumes, &mut self.rows)? {
                 return Ok(None);
@@ -197,7 +192,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Volumes on their way into folders of their own: `volume=NAME/part-N.parquet`.
-pub(in crate::trace) struct Partitions {
+pub(crate) struct Partitions {
     folder: PathBuf,
     volumes: Vec<Partition>,
     by_name: HashMap<String, usize>,
@@ -218,7 +213,7 @@ impl Partitions {
     }
 
     /// Adds a part of the trace. The largest volumes are written when there are too many requests in memory.
-    pub fn add(&mut self, columns: &Columns) -> Result<(), WorkloadError> {
+    pub fn add(&mut self, columns: &Columns) -> Result<(), TraceError> {
         for part in columns.split() {
             self.rows += part.len();
             match self.by_name.get(&part.volumes()[0]) {
@@ -244,19 +239,19 @@ impl Partitions {
     }
 
     /// Writes the rest; returns all files.
-    pub fn finish(mut self) -> Result<Vec<(PathBuf, WriteReport)>, WorkloadError> {
+    pub fn finish(mut self) -> Result<Vec<(PathBuf, WriteReport)>, TraceError> {
         (0..self.volumes.len()).try_for_each(|volume| self.write(volume))?;
         Ok(self.written)
     }
 
-    fn write(&mut self, volume: usize) -> Result<(), WorkloadError> {
+    fn write(&mut self, volume: usize) -> Result<(), TraceError> {
         let Partition { columns, parts } = &mut self.volumes[volume];
         if columns.is_empty() {
             return Ok(());
         }
         let inside = self.folder.join(format!("{PARTITION}{}", escaped(&columns.volumes()[0])));
         let path = inside.join(format!("part-{parts}.{ENDING}"));
-        let failed = |source: Error| WorkloadError::File { path: path.clone(), source };
+        let failed = |source: Error| TraceError::File { path: path.clone(), source };
         std::fs::create_dir_all(&inside).map_err(failed)?;
         let file = File::create_new(&path).map_err(failed)?;
         writer::write_part(columns, &file).and_then(|()| file.sync_all()).map_err(failed)?;

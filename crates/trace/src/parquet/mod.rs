@@ -21,15 +21,17 @@ mod folder;
 mod tests;
 mod writer;
 
-pub(super) use folder::{Partitions, read_folder};
+pub(crate) use folder::{Partitions, read_folder};
 pub use writer::record_batch;
-pub(super) use writer::write;
+pub(crate) use writer::write;
 
-use super::lines::{Bad, BadLine};
-use super::rows::{Rows, Volumes};
-use super::{ReadOptions, ReadReport};
 use crate::columns::{Columns, Origin};
-use crate::{Op, WorkloadError};
+use crate::format::Format;
+use crate::options::ReadOptions;
+use crate::report::ReadReport;
+use crate::rows::{Rows, Volumes};
+use crate::text::lines::{Bad, BadLine};
+use crate::{Op, TraceError};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
 use column::{flags, texts, whole};
@@ -39,7 +41,7 @@ use parquet::file::reader::ChunkReader;
 use std::path::Path;
 
 /// What a Parquet file begins with.
-pub(super) const MAGIC: &[u8] = b"PAR1";
+pub(crate) const MAGIC: &[u8] = b"PAR1";
 const BATCH_ROWS: usize = 1 << 16;
 const SECTOR_BYTES: u64 = 512;
 /// Picoseconds of the units that names of columns end with.
@@ -144,24 +146,23 @@ fn picoseconds(unit: &TimeUnit) -> u64 {
 }
 
 /// Reads a table.
-pub(super) fn read<R: ChunkReader + 'static>(
+pub(crate) fn read<R: ChunkReader + 'static>(
     reader: R,
     hash: u64,
     path: &Path,
     options: &ReadOptions,
-) -> Result<(Columns, ReadReport), WorkloadError> {
-    let origin = Origin { format: super::Format::Parquet.name().to_owned(), hash };
+) -> Result<(Columns, ReadReport), TraceError> {
+    let origin = Origin { format: Format::Parquet.name().to_owned(), hash };
     Table::open(reader, path, BATCH_ROWS)?.requests(options, origin)
 }
 
 /// Takes over the rows of a table in memory, which messages call `name`.
-pub(super) fn take(
+pub(crate) fn take(
     batches: impl RecordBatchReader + Send + 'static,
     name: &str,
-) -> Result<(Columns, ReadReport), WorkloadError> {
+) -> Result<(Columns, ReadReport), TraceError> {
     let schema = batches.schema();
-    let layout =
-        Layout::of(&schema).map_err(|reason| WorkloadError::Table { file: name.to_owned(), reason })?;
+    let layout = Layout::of(&schema).map_err(|reason| TraceError::Table { file: name.to_owned(), reason })?;
     let tick_ps = layout.tick_ps(&schema);
     let batches = Box::new(batches);
     let table =
@@ -200,9 +201,9 @@ impl Table {
         reader: R,
         path: &Path,
         batch_rows: usize,
-    ) -> Result<Table, WorkloadError> {
+    ) -> Result<Table, TraceError> {
         let file = path.display().to_string();
-        let refuse = |reason: String| WorkloadError::Table { file: file.clone(), reason };
+        let refuse = |reason: String| TraceError::Table { file: file.clone(), reason };
         // The types of the file itself, not those of the library that wrote it: no dictionaries, one kind of text.
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(reader, plain)
@@ -222,8 +223,8 @@ impl Table {
         mut self,
         options: &ReadOptions,
         origin: Origin,
-    ) -> Result<(Columns, ReadReport), WorkloadError> {
-        let report = ReadReport { format: Some(super::Format::Parquet), ..ReadReport::default() };
+    ) -> Result<(Columns, ReadReport), TraceError> {
+        let report = ReadReport { format: Some(Format::Parquet), ..ReadReport::default() };
         let mut rows = Rows::new(&options.volumes, report);
         let mut read = Vec::new();
         let mut number = 0;
@@ -241,9 +242,9 @@ impl Table {
     }
 
     /// What is wrong with a row, counted from 1.
-    fn wrong(&self, row: u64, bad: Bad) -> WorkloadError {
+    fn wrong(&self, row: u64, bad: Bad) -> TraceError {
         let (column, found, allowed) = (bad.column.into_owned(), bad.found, bad.allowed);
-        WorkloadError::Row { file: self.file.clone(), row, column, found, allowed }
+        TraceError::Row { file: self.file.clone(), row, column, found, allowed }
     }
 
     /// Reads the next batch into `into`, with times in ticks of `tick_ps`; returns false at the end.
@@ -252,16 +253,16 @@ impl Table {
         tick_ps: u64,
         volumes: &mut Volumes,
         into: &mut Vec<Result<Row, BadLine>>,
-    ) -> Result<bool, WorkloadError> {
+    ) -> Result<bool, TraceError> {
         let Some(batch) = self.batches.next() else { return Ok(false) };
         let batch = batch
-            .map_err(|error| WorkloadError::Table { file: self.file.clone(), reason: error.to_string() })?;
+            .map_err(|error| TraceError::Table { file: self.file.clone(), reason: error.to_string() })?;
         let (first_row, layout) = (self.read, &self.layout);
         self.read += batch.num_rows() as u64;
         let schema = batch.schema();
         let at = |index: usize| {
             let (file, column) = (self.file.clone(), schema.field(index).name().clone());
-            move |column::Problem { row, found, allowed }| WorkloadError::Row {
+            move |column::Problem { row, found, allowed }| TraceError::Row {
                 file,
                 row: first_row + row as u64 + 1,
                 column,

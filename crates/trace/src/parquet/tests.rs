@@ -32,7 +32,7 @@ fn whole(numbers: &[i64]) -> ArrayRef {
 fn read_all(
     columns: Vec<(&str, ArrayRef)>,
     options: &ReadOptions,
-) -> Result<(Columns, ReadReport), WorkloadError> {
+) -> Result<(Columns, ReadReport), TraceError> {
     read(file(columns), 7, Path::new("t.parquet"), options)
 }
 
@@ -186,7 +186,7 @@ fn files_below_a_folder_are_one_trace() {
     folder.put("plain.parquet", table(("time_ns", &[9_999_999, 40_000_000]), "t"));
     folder.put("_metadata/volume=8/part-0.parquet", table(("time_ns", &[0]), "t"));
     std::fs::write(folder.0.join("_SUCCESS"), "").unwrap();
-    let (columns, report) = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap();
+    let (columns, report) = crate::read(&folder.0, &ReadOptions::default()).unwrap();
     columns.check();
     assert_eq!(report.to_string(), "parquet: 10 requests from 10 rows");
     let name = |number: u16| columns.volumes()[number as usize].as_str();
@@ -209,15 +209,15 @@ fn files_below_a_folder_are_one_trace() {
         ]
     );
     let one = ReadOptions { volumes: vec!["a/b".to_owned()], ..ReadOptions::default() };
-    let (columns, report) = crate::trace::read(&folder.0, &one).unwrap();
+    let (columns, report) = crate::read(&folder.0, &one).unwrap();
     assert_eq!((columns.len(), report.other_volumes, report.lines), (5, 5, 10));
     let few = ReadOptions { lines_max: Some(3), ..ReadOptions::default() };
-    assert_eq!(crate::trace::read(&folder.0, &few).unwrap().0.len(), 3);
+    assert_eq!(crate::read(&folder.0, &few).unwrap().0.len(), 3);
     // What a file says of itself counts where its place says nothing.
     let mut named = table(("time_ns", &[1, 2]), "t");
     named.push(("volume", ops(&["p", "q"])));
     folder.put("plain.parquet", named);
-    let (columns, _) = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap();
+    let (columns, _) = crate::read(&folder.0, &ReadOptions::default()).unwrap();
     assert!(columns.volumes().contains(&"q".to_owned()) && !columns.volumes().contains(&"plain".to_owned()));
 }
 
@@ -229,17 +229,17 @@ fn a_split_trace_is_read_as_before() {
     for i in 0..5000 {
         let volume = [0, others[0], others[1]][rng.below(3) as usize];
         let (op, bytes) = [(Op::Write, 4096), (Op::Read, 512), (Op::Flush, 0)][rng.below(3) as usize];
-        let at = crate::Time::from_ps(i * 7);
+        let at = nvlab_units::Time::from_ps(i * 7);
         let request =
             crate::Request { at, op, bytes, offset: rng.below(1 << 40), volume, ..Default::default() };
-        columns.push_answered(request, crate::Span::from_ps(i));
+        columns.push_answered(request, nvlab_units::Span::from_ps(i));
     }
     let folder = Folder::new("split");
-    let format = (crate::trace::Format::Parquet, "parquet");
+    let format = (crate::Format::Parquet, "parquet");
     let source = folder.0.with_extension("nvt");
     let _ = std::fs::remove_file(&source);
-    crate::trace::write_file(&columns, crate::trace::Format::Nvt, &source).unwrap();
-    let split = || crate::trace::split(&source, &ReadOptions::default(), format, &folder.0);
+    crate::write_file(&columns, crate::Format::Nvt, &source).unwrap();
+    let split = || crate::split(&source, &ReadOptions::default(), format, &folder.0);
     let (written, _) = split().unwrap();
     assert_eq!(written.len(), 3);
     assert!(folder.0.join("volume=b%20c/part-0.parquet").is_file());
@@ -248,10 +248,10 @@ fn a_split_trace_is_read_as_before() {
     // The folder of one volume is that volume, in however many files.
     let one = folder.0.join("volume=b%20c");
     std::fs::copy(one.join("part-0.parquet"), one.join("part-1.parquet")).unwrap();
-    let (twice, _) = crate::trace::read(&one, &ReadOptions::default()).unwrap();
+    let (twice, _) = crate::read(&one, &ReadOptions::default()).unwrap();
     assert_eq!(twice.volumes(), ["b c"]);
     std::fs::remove_file(one.join("part-1.parquet")).unwrap();
-    let (found, report) = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap();
+    let (found, report) = crate::read(&folder.0, &ReadOptions::default()).unwrap();
     assert_eq!(report.reordered, 0);
     let rows = |columns: &Columns| -> Vec<_> {
         let name = |number: u16| columns.volumes()[number as usize].clone();
@@ -263,10 +263,10 @@ fn a_split_trace_is_read_as_before() {
     // A single file that is cut off is named.
     let part = folder.0.join("volume=0/part-0.parquet");
     std::fs::write(&part, b"PAR1").unwrap();
-    let error = crate::trace::read(&folder.0, &ReadOptions::default()).unwrap_err().to_string();
+    let error = crate::read(&folder.0, &ReadOptions::default()).unwrap_err().to_string();
     assert!(error.contains("volume=0/part-0.parquet: "), "{error}");
     let empty = Folder::new("empty");
     std::fs::create_dir_all(&empty.0).unwrap();
-    let error = crate::trace::read(&empty.0, &ReadOptions::default()).unwrap_err().to_string();
+    let error = crate::read(&empty.0, &ReadOptions::default()).unwrap_err().to_string();
     assert!(error.ends_with("no file below it ends in .parquet"), "{error}");
 }

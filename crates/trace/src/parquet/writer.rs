@@ -21,7 +21,7 @@ pub fn record_batch(columns: &Columns, rows: Range<usize>) -> RecordBatch {
 }
 
 /// Writes a trace; equal traces give equal bytes.
-pub(in crate::trace) fn write(columns: &Columns, out: impl Write + Send) -> Result<()> {
+pub(crate) fn write(columns: &Columns, out: impl Write + Send) -> Result<()> {
     write_table(columns, true, out)
 }
 

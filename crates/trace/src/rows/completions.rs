@@ -8,10 +8,10 @@
 //! 3. Of a trace that is taken in parts, a part is held until the next one is there: requests that were in flight at the border
 //!    have their ends in that. Whatever has not ended then lacks its end.
 
-use super::report::ReadReport;
-use super::store::Store;
 use crate::Op;
 use crate::columns::{Columns, op_of};
+use crate::report::ReadReport;
+use crate::rows::store::Store;
 use std::collections::HashMap;
 
 /// Of so many requests, one may lack its end; and so many may in any case.
@@ -22,7 +22,7 @@ const NONE: u32 = u32::MAX;
 
 /// The end of a request, in the ticks of its trace. Its volume is one of those that have ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Completion {
+pub(crate) struct Completion {
     pub ticks: u64,
     pub offset: u64,
     pub bytes: u64,
@@ -55,7 +55,7 @@ struct Held {
 
 /// The ends of requests, and the requests that wait for theirs.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(crate) struct Ends {
     completions: Vec<Completion>,
     /// The first and the last request in flight of each key, as places in `waiting`.
     in_flight: HashMap<Key, (u32, u32)>,
@@ -228,7 +228,7 @@ impl Ends {
 
 /// The ticks of a trace: the first one, and how long they are.
 #[derive(Clone, Copy)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     pub first: u64,
     pub tick_ps: u64,
 }
@@ -237,8 +237,8 @@ pub(super) struct Clock {
 mod tests {
     use crate::Op;
     use crate::columns::{Columns, Origin};
-    use crate::trace::report::ReadReport;
-    use crate::trace::rows::Rows;
+    use crate::report::ReadReport;
+    use crate::rows::Rows;
 
     /// Adds requests (`true`) and ends of 4 KiB at a time and an address.
     fn add(rows: &mut Rows, events: &[(bool, u64, u64)]) {

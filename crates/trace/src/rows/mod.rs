@@ -3,15 +3,18 @@
 //! Times are kept in ticks until the end, because an absolute Windows time in picoseconds would overflow and the
 //! earliest request is known only when all are read.
 
-use super::completions::{Clock, Completion, Ends};
-use super::lines::{Bad, BadLine};
-use super::report::ReadReport;
-use super::store::Store;
+mod completions;
+mod store;
+
 use crate::columns::{Columns, FUA_BIT, Origin, ROWS_MAX, no_volume};
-use crate::{Op, WorkloadError};
+use crate::report::ReadReport;
+use crate::text::lines::{Bad, BadLine};
+use crate::{Op, TraceError};
+use completions::{Clock, Completion, Ends};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::mem::take;
+use store::Store;
 
 /// A volume whose requests are skipped.
 const LEFT_OUT: u32 = u32::MAX;
@@ -206,10 +209,10 @@ impl Rows {
         file: &str,
         tick_ps: u64,
         origin: Origin,
-    ) -> Result<(Columns, ReadReport), WorkloadError> {
+    ) -> Result<(Columns, ReadReport), TraceError> {
         self.volumes.complain_about_missing(file)?;
         if self.len() == 0 && self.report.requests == 0 {
-            return Err(WorkloadError::Empty {
+            return Err(TraceError::Empty {
                 file: file.to_owned(),
                 lines: self.report.lines,
                 because: self.report.left_out(),
@@ -237,7 +240,7 @@ impl Rows {
         tick_ps: u64,
         origin: Origin,
         is_last: bool,
-    ) -> Result<Option<Columns>, WorkloadError> {
+    ) -> Result<Option<Columns>, TraceError> {
         self.store.settle();
         if self.report.reordered > 0 && !self.store.ticks.is_sorted() {
             self.store.sort();
@@ -254,8 +257,8 @@ impl Rows {
     }
 
     /// The rows so far, which are settled and sorted by time.
-    fn columns(&mut self, file: &str, tick_ps: u64, origin: Origin) -> Result<Columns, WorkloadError> {
-        let damaged = |reason: String| WorkloadError::Damaged { file: file.to_owned(), reason };
+    fn columns(&mut self, file: &str, tick_ps: u64, origin: Origin) -> Result<Columns, TraceError> {
+        let damaged = |reason: String| TraceError::Damaged { file: file.to_owned(), reason };
         let store = &mut self.store;
         if let (Some(&earliest), Some(&latest)) = (store.ticks.first(), store.ticks.last()) {
             let first = *self.first.get_or_insert(earliest);
@@ -300,7 +303,7 @@ impl Rows {
 }
 
 /// Rows of a block, read before those of the blocks before it are known. It is used for one block after another.
-pub(super) struct Part {
+pub(crate) struct Part {
     rows: Rows,
     /// The numbers that its volumes have in the whole, as far as they are known.
     codes: Vec<u16>,
@@ -429,7 +432,7 @@ impl Volumes {
         Ok(code)
     }
 
-    fn complain_about_missing(&self, file: &str) -> Result<(), WorkloadError> {
+    fn complain_about_missing(&self, file: &str) -> Result<(), TraceError> {
         let Some(missing) = self.wanted.iter().find(|&name| !self.names.contains(name)) else {
             return Ok(());
         };

@@ -9,7 +9,7 @@ const RECENT_ROWS: usize = 512;
 const EXPECTED_ROWS_MAX: usize = 64 << 20;
 
 #[derive(Default)]
-pub(super) struct Store {
+pub(crate) struct Store {
     pub ticks: Vec<u64>,
     pub offset: Vec<u64>,
     pub bytes: Vec<u32>,

@@ -1,9 +1,9 @@
 //! The lines of a text table: cells, and what they mean.
 
 use crate::Op;
-use crate::trace::lines::{Bad, BadLine, Line};
-use crate::trace::parse::LineFormat;
-use crate::trace::rows::Rows;
+use crate::rows::Rows;
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::parse::LineFormat;
 use std::borrow::Cow;
 
 /// Times are kept in nanoseconds, unless one of their columns has picoseconds.
@@ -11,7 +11,7 @@ const TICK_PS: u64 = 1_000;
 
 /// What a column is; a unit is in picoseconds or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     Aside,
     Time(u64),
     Op,
@@ -31,7 +31,7 @@ impl Role {
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Column {
+pub(crate) struct Column {
     /// As in `columns=`.
     pub name: String,
     pub role: Role,
@@ -58,7 +58,7 @@ const WORDS: [(&str, Op); 15] = [
 
 /// A text table as a format.
 #[derive(Clone, Debug)]
-pub(in crate::trace) struct TextTable {
+pub(crate) struct TextTable {
     columns: Vec<Column>,
     separator: u8,
     header: Option<Vec<u8>>,
@@ -72,7 +72,7 @@ pub(in crate::trace) struct TextTable {
 
 impl TextTable {
     /// A table with these columns, its first line if that is a header, and words for operations besides the usual ones.
-    pub(super) fn new(
+    pub(crate) fn new(
         columns: Vec<Column>,
         separator: u8,
         header: Option<Vec<u8>>,
@@ -88,7 +88,7 @@ impl TextTable {
     }
 
     /// What its columns were taken to be.
-    pub(in crate::trace) fn about(&self) -> String {
+    pub(crate) fn about(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
         format!("columns={} ({})", names.join(","), self.how)
     }
@@ -276,7 +276,7 @@ fn scaled_slowly(cell: &[u8], factor: u64) -> Option<(u64, bool)> {
 
 /// The cells of a line: between separators, or runs of blanks; without the double quotes around them and blanks at their ends. A
 /// double quote within quotes is written twice, and is left so.
-pub(super) struct Cells<'a> {
+pub(crate) struct Cells<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,
     /// The last cell was in quotes, and there are more in it.

@@ -79,7 +79,7 @@ enum Kind {
 
 /// The first lines without comments, but with a header that looks like one: the comment just before them, if it names what a
 /// trace needs.
-pub(super) fn content(head: &[Vec<u8>]) -> Vec<&[u8]> {
+pub(crate) fn content(head: &[Vec<u8>]) -> Vec<&[u8]> {
     let lines: Vec<&[u8]> = head.iter().map(Vec::as_slice).collect();
     let comments = lines.iter().take_while(|line| is_comment(line)).count();
     let (comments, lines) = lines.split_at(comments);
@@ -87,7 +87,7 @@ pub(super) fn content(head: &[Vec<u8>]) -> Vec<&[u8]> {
     header.into_iter().chain(lines.iter().filter(|line| !is_comment(line))).copied().collect()
 }
 
-pub(super) fn is_comment(line: &[u8]) -> bool {
+pub(crate) fn is_comment(line: &[u8]) -> bool {
     line.starts_with(b"#")
 }
 
@@ -96,7 +96,7 @@ fn without_mark(line: &[u8]) -> &[u8] {
 }
 
 /// What divides the cells of a line: the first of the usual separators that makes enough of them, else the one that makes most.
-pub(super) fn separator(line: &[u8], columns: usize) -> u8 {
+pub(crate) fn separator(line: &[u8], columns: usize) -> u8 {
     let line = without_mark(line);
     let count = |separator: &u8| Cells::new(line, *separator).count();
     let all = || SEPARATORS.iter().map(|(_, byte)| *byte);
@@ -106,7 +106,7 @@ pub(super) fn separator(line: &[u8], columns: usize) -> u8 {
 }
 
 /// True if the first line names what a trace needs, and the second one has numbers.
-pub(in crate::trace) fn has_header(head: &[Vec<u8>]) -> bool {
+pub(crate) fn has_header(head: &[Vec<u8>]) -> bool {
     let [first, second, ..] = content(head)[..] else { return false };
     let separator = separator(first, 0);
     names_columns(first, separator) && numbers(second, separator) >= 3
@@ -123,7 +123,7 @@ fn numbers(line: &[u8], separator: u8) -> usize {
 }
 
 /// The columns that the header, the first line, names; and how that is known.
-pub(super) fn columns(lines: &[&[u8]], separator: u8) -> Result<(Vec<Column>, &'static str), String> {
+pub(crate) fn columns(lines: &[&[u8]], separator: u8) -> Result<(Vec<Column>, &'static str), String> {
     let header = names(lines[0], separator);
     let rows: Vec<Vec<&[u8]>> = lines[1..].iter().map(|line| Cells::new(line, separator).collect()).collect();
     let mut columns: Vec<Column> = Vec::new();

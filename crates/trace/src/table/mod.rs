@@ -18,17 +18,15 @@ mod cells;
 mod guess;
 mod writer;
 
-pub(super) use cells::TextTable;
-pub(super) use guess::has_header;
-pub(super) use writer::TableWriter;
+pub(crate) use cells::TextTable;
+pub(crate) use guess::has_header;
+pub(crate) use writer::TableWriter;
 
-use crate::{Op, WorkloadError};
+use crate::{Op, TraceError};
 use cells::{Cells, Column, Role};
 use nvlab_units::quantity;
 use std::path::Path;
 
-/// Times of a table that is written are in picoseconds.
-pub(super) const WRITTEN_TICK_PS: u64 = 1;
 const SECTOR_BYTES: u64 = 512;
 /// Picoseconds of the units of times.
 const UNITS: [(&str, u64); 6] = [
@@ -57,9 +55,7 @@ pub struct TableSpec {
 impl TableSpec {
     /// Reads the values of `columns=`, `separator=`, `header=`, and of `read=`, `write=`, `trim=` and `flush=`. The error is the
     /// key and what is allowed.
-    pub(crate) fn parse<'a>(
-        value: impl Fn(&str) -> Option<&'a str>,
-    ) -> Result<TableSpec, (&'static str, String)> {
+    pub fn parse<'a>(value: impl Fn(&str) -> Option<&'a str>) -> Result<TableSpec, (&'static str, String)> {
         let columns = match value("columns") {
             None => Vec::new(),
             Some(names) => columns_of(names).map_err(|reason| ("columns", reason))?,
@@ -90,14 +86,14 @@ impl TableSpec {
     }
 
     /// The table whose first lines are `head`.
-    pub(super) fn of(&self, head: &[Vec<u8>], path: &Path) -> Result<TextTable, WorkloadError> {
-        let refuse = |reason: String| WorkloadError::Table { file: path.display().to_string(), reason };
+    pub(crate) fn of(&self, head: &[Vec<u8>], path: &Path) -> Result<TextTable, TraceError> {
+        let refuse = |reason: String| TraceError::Table { file: path.display().to_string(), reason };
         let mut lines = guess::content(head);
         if !self.columns.is_empty() {
             lines.retain(|line| !guess::is_comment(line));
         }
         let Some(&first) = lines.first() else {
-            return Err(WorkloadError::Empty {
+            return Err(TraceError::Empty {
                 file: path.display().to_string(),
                 lines: head.len() as u64,
                 because: String::new(),

@@ -1,12 +1,13 @@
 //! Writes a trace as a table with a header: nothing of it is lost.
 
-use crate::trace::writer::{Volume, Writer};
-use crate::{Op, Request, Span};
+use crate::text::writer::{Volume, Writer};
+use crate::{Op, Request};
+use nvlab_units::Span;
 use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes `time_ps,op,offset_bytes,length_bytes,volume,fua`, and `response_ps` if response times are known.
-pub(in crate::trace) struct TableWriter {
+pub(crate) struct TableWriter {
     /// Of the next request; `None`: they are not known.
     response: Option<Span>,
 }
@@ -18,10 +19,15 @@ impl TableWriter {
 }
 
 impl Writer for TableWriter {
-    const KEEPS_FUA: bool = true;
-    const KEEPS_RESPONSE: bool = true;
+    fn keeps_fua(&self) -> bool {
+        true
+    }
 
-    fn takes(_op: Op) -> bool {
+    fn keeps_response(&self) -> bool {
+        true
+    }
+
+    fn takes(&self, _op: Op) -> bool {
         true
     }
 

@@ -1,24 +1,26 @@
 //! Which format a text has, by its first lines and its name.
 
-use super::format::Format;
-use super::lines::OwnLine;
-use super::parse::LineFormat;
-use super::report::ReadReport;
-use super::rows::Rows;
-use super::{alibaba, blkparse, fiu, mqsim, msr, spc, systor, table, tectonic, tencent};
-use crate::WorkloadError;
+use crate::TraceError;
+use crate::format::Format;
+use crate::formats::{Visitor, with_reader};
+use crate::options::ReadOptions;
+use crate::report::ReadReport;
+use crate::rows::Rows;
+use crate::table;
+use crate::text::lines::OwnLine;
+use crate::text::parse::LineFormat;
 use std::path::Path;
 
 /// An error in the first lines of a text that fit another format says so.
-pub(super) fn suggested(error: WorkloadError, format: Format, head: &[Vec<u8>]) -> WorkloadError {
+pub(crate) fn suggested(error: TraceError, format: Format, head: &[Vec<u8>]) -> TraceError {
     let others: Vec<Format> = candidates(head).into_iter().filter(|&other| other != format).collect();
     match error {
-        WorkloadError::Line { file, line, column, found, allowed }
+        TraceError::Line { file, line, column, found, allowed }
             if line <= head.len() as u64 + 1 && !others.is_empty() =>
         {
             let allowed =
                 format!("{allowed}; the file was read as {format}, and looks like {}", list(&others));
-            WorkloadError::Line { file, line, column, found, allowed }
+            TraceError::Line { file, line, column, found, allowed }
         }
         error => error,
     }
@@ -29,7 +31,7 @@ fn list(formats: &[Format]) -> String {
 }
 
 /// The format of a text whose first lines are `head`.
-pub(super) fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, WorkloadError> {
+pub(crate) fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, TraceError> {
     if head.first().is_some_and(|line| line.starts_with(b"fio version ")) {
         return Ok(Format::FioIolog);
     }
@@ -40,7 +42,7 @@ pub(super) fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, Workl
     let file = path.display().to_string();
     match candidates[..] {
         [format] => Ok(format),
-        [] if head.is_empty() => Err(WorkloadError::Empty { file, lines: 0, because: String::new() }),
+        [] if head.is_empty() => Err(TraceError::Empty { file, lines: 0, because: String::new() }),
         [] if table::has_header(head) => Ok(Format::Table),
         [] => {
             let texts: Vec<Format> = Format::ALL
@@ -49,9 +51,9 @@ pub(super) fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, Workl
                 .collect();
             let reason = "its first lines fit no trace format; if it is a table, say what its columns are, as in \
                           columns=time_s,op,offset_bytes,length_bytes";
-            Err(WorkloadError::Format { reason: reason.to_owned(), formats: list(&texts), file })
+            Err(TraceError::Format { reason: reason.to_owned(), formats: list(&texts), file })
         }
-        _ => Err(WorkloadError::Format {
+        _ => Err(TraceError::Format {
             reason: "its first lines fit several formats".to_owned(),
             formats: list(&candidates),
             file,
@@ -61,26 +63,23 @@ pub(super) fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, Workl
 
 /// The formats that the first lines of a text fit.
 fn candidates(head: &[Vec<u8>]) -> Vec<Format> {
-    fn fits<F: LineFormat + Default>(head: &[Vec<u8>]) -> bool {
-        let mut format = F::default();
+    let options = ReadOptions::default();
+    let fits = |format: &Format| with_reader(*format, &options, Fits(head)) == Some(true);
+    Format::ALL.into_iter().filter(fits).collect()
+}
+
+/// Whether the first lines of a text fit a format.
+struct Fits<'a>(&'a [Vec<u8>]);
+
+impl Visitor for Fits<'_> {
+    type Output = bool;
+
+    fn visit<F: LineFormat>(self, mut reader: F) -> bool {
+        let Fits(head) = self;
         let mut rows = Rows::new(&[], ReadReport::default());
-        let skip = usize::from(head.first().is_some_and(|line| format.is_heading(line)));
+        let skip = usize::from(head.first().is_some_and(|line| reader.is_heading(line)));
         !head.is_empty()
-            && head[skip..].iter().all(|line| format.line(OwnLine::new(line).line(), &mut rows).is_ok())
+            && F::may_begin(head)
+            && head[skip..].iter().all(|line| reader.line(OwnLine::new(line).line(), &mut rows).is_ok())
     }
-    [
-        (Format::Msr, fits::<msr::Msr>(head)),
-        (Format::Spc, fits::<spc::Spc>(head)),
-        (Format::Blkparse, fits::<blkparse::Blkparse>(head)),
-        (Format::Mqsim, fits::<mqsim::Mqsim>(head)),
-        (Format::Alibaba, fits::<alibaba::Alibaba>(head)),
-        (Format::Tencent, fits::<tencent::Tencent>(head)),
-        (Format::Systor, fits::<systor::Systor>(head)),
-        (Format::Fiu, fits::<fiu::Fiu>(head)),
-        (Format::CacheLib, fits::<tectonic::CacheLib>(head)),
-        (Format::Baleen, fits::<tectonic::Baleen>(head) && tectonic::Baleen::has_decimals(head)),
-    ]
-    .into_iter()
-    .filter_map(|(format, fits)| fits.then_some(format))
-    .collect()
 }

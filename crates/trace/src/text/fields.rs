@@ -1,8 +1,8 @@
 //! Fields of a line of trace text: one pass, no allocation unless something is wrong. Their borders are found 64 bytes at a time,
 //! and numbers are read eight digits at a time: one after the other, by byte, that was most of the time that a trace takes.
 
-use super::lines::{Bad, BadLine, Line};
-use super::windows::{BEFORE, VIEW, WINDOW, equal_to};
+use crate::text::lines::{Bad, BadLine, Line};
+use crate::text::windows::{BEFORE, VIEW, WINDOW, equal_to};
 use bytemuck::cast;
 use std::num::NonZeroU64;
 use wide::{i16x8, i32x4, i32x8, u8x16};
@@ -42,7 +42,7 @@ fn digits(bytes: [u8; 16], count: usize) -> Option<u64> {
 }
 
 /// The bytes of a short text as a number, the first lowest: comparing it is one instruction.
-pub(super) const fn word(text: &[u8]) -> u64 {
+pub(crate) const fn word(text: &[u8]) -> u64 {
     let (mut word, mut at) = (0, text.len());
     assert!(at <= 8, "a word has at most 8 bytes");
     while at > 0 {
@@ -57,7 +57,7 @@ const KNOWN_BYTES_MAX: usize = 16;
 
 /// Fields that were read before, with the separator behind each, to be recognised.
 #[derive(Clone, Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     bytes: u128,
     mask: u128,
     length: usize,
@@ -376,7 +376,7 @@ fn seconds_slowly(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
 }
 
 /// Seconds with or without decimals, in nanoseconds.
-pub(super) fn decimal_seconds(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
+pub(crate) fn decimal_seconds(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
     nanoseconds(text)
         .ok_or_else(|| Bad::bytes(column, text, "seconds, as in 12.345678, from 0 to 18446744073"))
 }
@@ -419,7 +419,7 @@ fn digit(byte: u8) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::lines::OwnLine;
+    use crate::text::lines::OwnLine;
     use proptest::prelude::*;
     use proptest::test_runner::TestCaseError;
 

@@ -1,7 +1,7 @@
 //! Lines of trace text, in blocks of whole lines.
 
-use super::windows::{BEFORE, VIEW, WINDOW, equal_to};
-use crate::WorkloadError;
+use crate::TraceError;
+use crate::text::windows::{BEFORE, VIEW, WINDOW, equal_to};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Result};
 use std::path::Path;
@@ -36,9 +36,9 @@ impl Bad {
 
     /// As the error of a file.
     #[cold]
-    pub fn at(self, path: &Path, line: u64) -> WorkloadError {
+    pub fn at(self, path: &Path, line: u64) -> TraceError {
         let file = path.display().to_string();
-        WorkloadError::Line { file, line, column: self.column, found: self.found, allowed: self.allowed }
+        TraceError::Line { file, line, column: self.column, found: self.found, allowed: self.allowed }
     }
 }
 
@@ -47,7 +47,7 @@ impl Bad {
 pub(crate) struct Line<'a> {
     /// [`BEFORE`] bytes, the line, and more bytes: a view around any place of the line is within.
     text: &'a [u8],
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl<'a> Line<'a> {

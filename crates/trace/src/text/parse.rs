@@ -5,12 +5,12 @@
 //! those before), it is parsed again when its turn comes, with all that came before known. On one core all blocks are parsed
 //! then only: there is nothing to gain, and a copy to save.
 
-use super::ReadOptions;
-use super::lines::{Bad, BadLine, Block, Blocks, Line};
-use super::report::ReadReport;
-use super::rows::{Part, Rows};
-use crate::WorkloadError;
+use crate::TraceError;
 use crate::columns::{Columns, Origin, ROWS_MAX};
+use crate::options::ReadOptions;
+use crate::report::ReadReport;
+use crate::rows::{Part, Rows};
+use crate::text::lines::{Bad, BadLine, Block, Blocks, Line};
 use rayon::prelude::*;
 use std::io::Read;
 use std::path::Path;
@@ -22,7 +22,7 @@ const BLOCKS_PER_CORE: usize = 4;
 const PART_ROWS: usize = 4 << 20;
 
 /// A text format: how to read one line.
-pub(super) trait LineFormat: Clone + Send {
+pub(crate) trait LineFormat: Clone + Send {
     /// The unit of its times, in picoseconds.
     const TICK_PS: u64;
     /// The column names, for messages; also accepted as a first line.
@@ -36,6 +36,11 @@ pub(super) trait LineFormat: Clone + Send {
     /// Whether a first line says what the columns are.
     fn is_heading(&self, line: &[u8]) -> bool {
         line.eq_ignore_ascii_case(Self::COLUMNS.as_bytes())
+    }
+
+    /// False if a text that begins so is of another format, though its lines fit.
+    fn may_begin(_head: &[Vec<u8>]) -> bool {
+        true
     }
 
     /// Reads one line that is not blank.
@@ -87,7 +92,7 @@ struct Parser<'a, F> {
 
 impl<F: LineFormat> Parser<'_, F> {
     /// Adds the next blocks.
-    fn add_all(&mut self, slots: &mut [Slot<F>]) -> Result<(), WorkloadError> {
+    fn add_all(&mut self, slots: &mut [Slot<F>]) -> Result<(), TraceError> {
         for slot in slots.iter_mut().filter(|slot| !slot.block.is_empty()) {
             self.add(slot)?;
             self.bytes += slot.block.bytes() as u64;
@@ -102,7 +107,7 @@ impl<F: LineFormat> Parser<'_, F> {
     }
 
     /// Adds the next block.
-    fn add(&mut self, slot: &mut Slot<F>) -> Result<(), WorkloadError> {
+    fn add(&mut self, slot: &mut Slot<F>) -> Result<(), TraceError> {
         if slot.is_good && self.format.is_free() && self.rows.append(&mut slot.part) {
             self.lines += slot.lines;
             return Ok(());
@@ -128,20 +133,20 @@ impl<F: LineFormat> Parser<'_, F> {
 }
 
 /// Takes a part of a trace.
-pub(super) type Taker<'a> = &'a mut dyn FnMut(Columns) -> Result<(), WorkloadError>;
+pub(crate) type Taker<'a> = &'a mut dyn FnMut(Columns) -> Result<(), TraceError>;
 
 /// Reads all lines, or at least `options.lines_max`, of a text of `expected_bytes` (0: not known). With a taker, parts of at least
 /// [`PART_ROWS`] requests go to it, and only the last one is returned.
-pub(super) fn parse<F: LineFormat>(
+pub(crate) fn parse<F: LineFormat>(
     format: F,
     (mut blocks, expected_bytes): (Blocks<impl Read + Send>, u64),
     report: ReadReport,
     path: &Path,
     options: &ReadOptions,
     mut taker: Option<Taker<'_>>,
-) -> Result<(Columns, ReadReport), WorkloadError> {
+) -> Result<(Columns, ReadReport), TraceError> {
     let (name, tick_ps) = (path.display().to_string(), format.tick_ps());
-    let file_error = |source| WorkloadError::File { path: path.to_owned(), source };
+    let file_error = |source| TraceError::File { path: path.to_owned(), source };
     let slot = || {
         let part = Part::new(&options.volumes);
         Slot { block: Block::default(), format: format.clone(), part, lines: 0, is_good: false }

@@ -1,19 +1,26 @@
 //! What every text format provides to be written.
 
-use crate::{Op, Request, Span};
+use crate::{Op, Request};
+use nvlab_units::Span;
 use std::io::Write;
 
 /// A writer of a text format.
-pub(super) trait Writer {
+pub(crate) trait Writer {
     /// Offsets are in this unit and must be multiples of it.
-    const SECTOR_BYTES: u64 = 1;
+    fn sector_bytes(&self) -> u64 {
+        1
+    }
     /// Force unit access can be represented.
-    const KEEPS_FUA: bool = false;
+    fn keeps_fua(&self) -> bool {
+        false
+    }
     /// Response times can be represented.
-    const KEEPS_RESPONSE: bool = false;
+    fn keeps_response(&self) -> bool {
+        false
+    }
 
     /// The operations it can represent.
-    fn takes(op: Op) -> bool {
+    fn takes(&self, op: Op) -> bool {
         matches!(op, Op::Read | Op::Write)
     }
     /// Writes what precedes the first request.
@@ -32,7 +39,7 @@ pub(super) trait Writer {
 
 /// The identifier of a volume: for formats with names, and for formats with numbers.
 #[derive(Clone, Copy)]
-pub(super) struct Volume<'a> {
+pub(crate) struct Volume<'a> {
     pub name: &'a str,
     pub number: u64,
 }

@@ -115,7 +115,7 @@ impl IozoneConfig {
                 None => return Err(words.wrong("mode", &modes)),
             },
         };
-        let bytes = |key, default| Ok(words.quantity(key, words::size)?.unwrap_or(default));
+        let bytes = |key, default| words.quantity(key, words::size).map(|found| found.unwrap_or(default));
         let record_bytes = bytes("record", default.record_bytes as u64)?;
         if record_bytes == 0 || record_bytes > 1 << 20 || !record_bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(words.wrong("record", "a multiple of 512 B, at most 1 MiB"));

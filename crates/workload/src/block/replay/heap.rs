@@ -1,13 +1,13 @@
 //! Programs that keep objects: `heap:STORE-WORKLOAD`. Those of Berkeley DB are recorded, the others made when they are read.
 
-use super::{ReadOptions, ReadReport, built_in};
-use crate::columns::Columns;
+use crate::WorkloadError;
 use crate::objects::{Workload, program};
-use crate::{WorkloadError, suggest};
+use nvlab_trace::{Columns, ReadOptions, ReadReport};
+use nvlab_units::suggest;
 use std::path::Path;
 
 /// What their names begin with.
-pub(crate) const PREFIX: &str = "heap:";
+pub(super) const PREFIX: &str = "heap:";
 
 const RECORDED: &str = "berkeley-db";
 
@@ -16,13 +16,12 @@ pub(super) fn name(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
 
-/// The file of a recorded one.
-pub(super) fn recorded(name: &str) -> Option<&'static [u8]> {
-    name.starts_with(RECORDED).then(|| built_in::bytes(name).ok()).flatten()
-}
-
-/// Makes one.
-pub(super) fn make(name: &str, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
+/// Reads a recorded one, and makes another.
+pub(super) fn read(name: &str, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
+    let recorded = Workload::ALL.map(|workload| format!("{RECORDED}-{}", workload.name()));
+    if recorded.iter().any(|recorded| recorded == name) {
+        return Ok(nvlab_trace::read(format!("builtin:{name}").as_ref(), options)?);
+    }
     let refuse = |reason| Err(WorkloadError::DoesNotFit { what: format!("{PREFIX}{name}"), reason });
     if options.format.is_some() || !options.volumes.is_empty() {
         return refuse("it has neither a format nor volumes".into());
@@ -34,7 +33,6 @@ pub(super) fn make(name: &str, options: &ReadOptions) -> Result<(Columns, ReadRe
         }
         Some(Err(error)) => refuse(format!("it failed on this machine: {error}")),
         None => {
-            let recorded = Workload::ALL.map(|workload| format!("{RECORDED}-{}", workload.name()));
             let names: Vec<String> = program::names().chain(recorded).collect();
             let hint = suggest::hint(name, names.iter().map(String::as_str));
             refuse(format!("there is no such program{hint} (known: {})", names.join(", ")))
@@ -44,7 +42,6 @@ pub(super) fn make(name: &str, options: &ReadOptions) -> Result<(Columns, ReadRe
 
 #[cfg(test)]
 mod tests {
-    use super::super::read;
     use super::*;
     use crate::Op;
 
@@ -52,8 +49,7 @@ mod tests {
     #[test]
     fn recordings_of_berkeley_db_force_the_log_once_a_transaction() {
         for (name, fewest) in [("sps", 2000), ("b-tree", 2000), ("hash", 2000), ("six-degrees", 900)] {
-            let path = format!("{PREFIX}{RECORDED}-{name}");
-            let (columns, _) = read(path.as_ref(), &ReadOptions::default()).unwrap();
+            let (columns, _) = read(&format!("{RECORDED}-{name}"), &ReadOptions::default()).unwrap();
             let count = |wanted: Op| columns.ops().filter(|&op| op == wanted).count();
             assert!(columns.response_ps().is_some());
             assert!(count(Op::Flush) >= fewest && count(Op::Write) >= fewest, "{name}");
@@ -63,7 +59,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_nearest() {
-        let error = read("heap:durable-spx".as_ref(), &ReadOptions::default()).unwrap_err().to_string();
+        let error = read("durable-spx", &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("did you mean") && error.contains("durable-sps"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
 //! The text of a replay: `'web.csv.gz:msr compact first=1h copies=4'`.
 
-use crate::columns::Columns;
-use crate::trace::{self, Format, ReadOptions, ReadReport, TableSpec};
+use super::heap;
 use crate::words::{self, Words};
-use crate::{Span, WorkloadError, suggest};
-use nvlab_units::quantity;
-use std::path::PathBuf;
+use crate::{Span, WorkloadError};
+use nvlab_trace::{self as trace, Columns, Format, ReadOptions, ReadReport, TableSpec, WriteReport};
+use nvlab_units::{quantity, suggest};
+use std::path::{Path, PathBuf};
 
 const KEYS: [&str; 18] = [
     "scale-time",
@@ -170,9 +170,25 @@ impl ReplaySpec {
         })
     }
 
-    /// Reads the file.
+    /// Reads the file, or runs the program.
     pub fn read(&self) -> Result<(Columns, ReadReport), WorkloadError> {
-        trace::read(&self.path, &self.reading())
+        match heap::name(&self.path) {
+            Some(name) => heap::read(name, &self.reading()),
+            None => Ok(trace::read(&self.path, &self.reading())?),
+        }
+    }
+
+    /// Writes every volume below `folder`, as [`nvlab_trace::split()`] does.
+    pub fn split(
+        &self,
+        as_format: (Format, &str),
+        folder: &Path,
+    ) -> Result<(Vec<(PathBuf, WriteReport)>, ReadReport), WorkloadError> {
+        if heap::name(&self.path).is_some() {
+            let (columns, report) = self.read()?;
+            return Ok((trace::split_columns(&columns, as_format, folder)?, report));
+        }
+        Ok(trace::split(&self.path, &self.reading(), as_format, folder)?)
     }
 
     /// How it is read.
@@ -199,7 +215,7 @@ fn table(words: &Words, format: Option<Format>) -> Result<TableSpec, WorkloadErr
 /// `FILE`, `FILE:FORMAT` or `builtin:NAME`. A colon is taken as part of the name if a file with that name exists.
 fn path_and_format(words: &Words) -> Result<(PathBuf, Option<Format>), WorkloadError> {
     let head = words.head.as_str();
-    if trace::PREFIXES.iter().any(|prefix| head.starts_with(prefix)) {
+    if trace::PREFIXES.iter().chain([&heap::PREFIX]).any(|prefix| head.starts_with(prefix)) {
         return Ok((head.into(), None));
     }
     let Some((file, format)) =
