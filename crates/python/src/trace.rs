@@ -36,8 +36,8 @@ impl Trace {
         let text = text.to_string();
         Watch::over(py, None, move |_| {
             let mut spec = ReplaySpec::parse(&text)?;
-            spec.volumes.extend(volumes);
-            spec.lines_max = lines_max;
+            spec.reading.volumes.extend(volumes);
+            spec.reading.lines_max = lines_max;
             let read = cache::read(&spec, cache.as_deref())?;
             Ok(Trace { columns: Arc::new(read.columns), report: read.report })
         })

@@ -137,22 +137,9 @@ impl WorkloadSpec {
         let (text, head) = (text.as_str(), Words::head_of(whole));
         let kind = match head.as_str() {
             kind if generator::KINDS.contains(&kind) => Kind::Generator(GeneratorSpec::parse(text)?),
-            tpcc::KIND => Kind::Tpcc(TpccConfig::parse(text)?),
-            iozone::KIND => Kind::Iozone(IozoneConfig::parse(text)?),
-            logger::KIND => Kind::Logger(LoggerConfig::parse(text)?),
-            tpca::KIND => Kind::Tpca(TpcaConfig::parse(text)?),
-            random_words::KIND => Kind::Words(WordsConfig::parse(text)?),
-            debit_credit::KIND => Kind::DebitCredit(DebitCreditConfig::parse(text)?),
-            compiler::KIND => Kind::Compiler(CompilerConfig::parse(text)?),
-            file => match job_file(file) {
-                Some((path, section)) => {
-                    Words::new(text, &[], &[])?;
-                    Kind::Job { path, section }
-                }
-                None if file.contains(['/', '.', ':']) || Path::new(file).exists() => {
-                    Kind::Trace(ReplaySpec::parse(text)?)
-                }
-                None => return Err(unknown(text, file)),
+            head => match PROGRAMS.iter().find(|(kind, _)| *kind == head) {
+                Some((_, parse)) => parse(text)?,
+                None => file(text, head)?,
             },
         };
         let spec = WorkloadSpec { text: whole.to_owned(), kind, in_use };
@@ -260,17 +247,36 @@ impl WorkloadSpec {
     }
 }
 
+/// Reads the text of a workload.
+type Parse = fn(&str) -> Result<Kind, WorkloadError>;
+
+/// What is neither a generator nor a file, by the first word of its text.
+const PROGRAMS: [(&str, Parse); 7] = [
+    (tpcc::KIND, |text| TpccConfig::parse(text).map(Kind::Tpcc)),
+    (iozone::KIND, |text| IozoneConfig::parse(text).map(Kind::Iozone)),
+    (logger::KIND, |text| LoggerConfig::parse(text).map(Kind::Logger)),
+    (tpca::KIND, |text| TpcaConfig::parse(text).map(Kind::Tpca)),
+    (random_words::KIND, |text| WordsConfig::parse(text).map(Kind::Words)),
+    (debit_credit::KIND, |text| DebitCreditConfig::parse(text).map(Kind::DebitCredit)),
+    (compiler::KIND, |text| CompilerConfig::parse(text).map(Kind::Compiler)),
+];
+
+/// A job file or trace; `head` is the first word of its text.
+fn file(text: &str, head: &str) -> Result<Kind, WorkloadError> {
+    match job_file(head) {
+        Some((path, section)) => {
+            Words::new(text, &[], &[])?;
+            Ok(Kind::Job { path, section })
+        }
+        None if head.contains(['/', '.', ':']) || Path::new(head).exists() => {
+            Ok(Kind::Trace(ReplaySpec::parse(text)?))
+        }
+        None => Err(unknown(text, head)),
+    }
+}
+
 fn unknown(text: &str, head: &str) -> WorkloadError {
-    let programs = [
-        tpcc::KIND,
-        iozone::KIND,
-        logger::KIND,
-        tpca::KIND,
-        random_words::KIND,
-        debit_credit::KIND,
-        compiler::KIND,
-    ];
-    let kinds = [&generator::KINDS[..], &programs].concat();
+    let kinds: Vec<&str> = generator::KINDS.into_iter().chain(PROGRAMS.map(|(kind, _)| kind)).collect();
     let hint = suggest::hint(head, kinds.iter().copied());
     let reason = format!(
         "'{head}' is neither a kind of generator nor a file{hint} (kinds: {}; files: a trace, or a fio job \

@@ -8,7 +8,7 @@ use nvlab_report::Format;
 use nvlab_run::plan::{Source, cache};
 use nvlab_trace::columns::{Columns, Origin};
 use nvlab_trace::info::{self, HEAD_COLUMNS, TraceInfo};
-use nvlab_trace::{self as trace, Format as TraceFormat, WriteReport};
+use nvlab_trace::{self as trace, Format as TraceFormat, ReadOptions, WriteReport};
 use nvlab_workload::block::record;
 use nvlab_workload::replay::ReplaySpec;
 use nvlab_workload::{AnyBlockWorkload, Pacing, Serves, Workload};
@@ -54,8 +54,8 @@ fn read(
     lines_max: Option<u64>,
 ) -> Result<(Columns, String), Failure> {
     let mut spec = as_recorded(text)?;
-    spec.volumes.extend(volumes.iter().cloned());
-    spec.lines_max = lines_max;
+    spec.reading.volumes.extend(volumes.iter().cloned());
+    spec.reading.lines_max = lines_max;
     // Inspecting a trace does not create a folder of results, and a part of one is not kept.
     let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir() && lines_max.is_none());
     let read = cache::read(&spec, cache.as_deref())?;
@@ -68,14 +68,7 @@ fn read(
 /// A trace without anything that changes what was recorded.
 fn as_recorded(text: &str) -> Result<ReplaySpec, Failure> {
     let spec = ReplaySpec::parse(text)?;
-    let plain = ReplaySpec {
-        format: spec.format,
-        volumes: spec.volumes.clone(),
-        action: spec.action,
-        skip_bad: spec.skip_bad,
-        table: spec.table.clone(),
-        ..ReplaySpec::new(spec.path.clone())
-    };
+    let plain = ReplaySpec { reading: spec.reading.clone(), ..ReplaySpec::new(spec.path.clone()) };
     if plain != spec {
         return Err(Failure::Input(format!(
             "'{text}': traces are looked at and converted as they were recorded; only volume=, \
@@ -102,10 +95,12 @@ fn split(output: &Output, from: &str, dir: &Path, ending: &str) -> Result<(), Fa
 /// The file and format after `FILE[:FORMAT]`.
 pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Failure> {
     let spec = ReplaySpec::parse(text)?;
-    if spec != (ReplaySpec { format: spec.format, ..ReplaySpec::new(spec.path.clone()) }) {
+    let format = spec.reading.format;
+    let reading = ReadOptions { format, ..ReadOptions::default() };
+    if spec != (ReplaySpec { reading, ..ReplaySpec::new(spec.path.clone()) }) {
         return Err(Failure::Input(format!("'{text}': a file to write takes no options after its name")));
     }
-    let format = spec.format.or_else(|| TraceFormat::from_file_name(&spec.path));
+    let format = format.or_else(|| TraceFormat::from_file_name(&spec.path));
     let format = format.ok_or_else(|| {
         let written = TraceFormat::ALL.into_iter().filter(|format| format.is_written());
         let known = written.map(|format| format!(":{format}")).collect::<Vec<_>>().join(", ");

@@ -107,14 +107,7 @@ impl IozoneConfig {
     pub fn parse(whole: &str) -> std::result::Result<IozoneConfig, WorkloadError> {
         let words = Words::new(whole, &[&KEYS[..], &VolumeConfig::KEYS].concat(), &[])?;
         let default = IozoneConfig::default();
-        let modes = Mode::ALL.map(|(name, _)| name).join(", ");
-        let mode = match words.value("mode") {
-            None => default.mode,
-            Some(name) => match Mode::ALL.into_iter().find(|&(known, _)| known == name) {
-                Some((_, mode)) => mode,
-                None => return Err(words.wrong("mode", &modes)),
-            },
-        };
+        let mode = words.choice("mode", &Mode::ALL)?.unwrap_or(default.mode);
         let bytes = |key, default| words.quantity(key, words::size).map(|found| found.unwrap_or(default));
         let record_bytes = bytes("record", default.record_bytes as u64)?;
         if record_bytes == 0 || record_bytes > 1 << 20 || !record_bytes.is_multiple_of(SECTOR_BYTES) {

@@ -38,18 +38,8 @@ const COPIES_MAX: u64 = 65_536;
 pub struct ReplaySpec {
     /// The file, `builtin:NAME` or `heap:NAME`.
     pub path: PathBuf,
-    /// Its format; `None`: detected.
-    pub format: Option<Format>,
-    /// The volumes to replay, by name; empty for all.
-    pub volumes: Vec<String>,
-    /// blkparse only: the action to replay.
-    pub action: u8,
-    /// Lines that fit no request are left out, up to this many.
-    pub skip_bad: u64,
-    /// Only so many lines are read, at least; `None`: all.
-    pub lines_max: Option<u64>,
-    /// What a text table has in its columns.
-    pub table: TableSpec,
+    /// How it is read.
+    pub reading: ReadOptions,
     /// Only what begins before this, in recorded time.
     pub first: Option<Span>,
     /// Times are multiplied by this: 0.5 is twice as fast.
@@ -79,12 +69,7 @@ impl ReplaySpec {
     pub fn new(path: impl Into<PathBuf>) -> ReplaySpec {
         ReplaySpec {
             path: path.into(),
-            format: None,
-            volumes: Vec::new(),
-            action: b'D',
-            skip_bad: 0,
-            lines_max: None,
-            table: TableSpec::default(),
+            reading: ReadOptions::default(),
             first: None,
             scale_time: 1.0,
             loops: 1,
@@ -148,14 +133,17 @@ impl ReplaySpec {
         }
         let table = table(&words, format)?;
         let volumes = words.value("volume").map(|names| names.split(',').map(str::to_owned).collect());
-        Ok(ReplaySpec {
-            path,
+        let reading = ReadOptions {
             format,
             volumes: volumes.unwrap_or_default(),
             action,
             skip_bad: words.number("skip-bad", 0..=u64::MAX)?.unwrap_or(0),
             lines_max: None,
             table,
+        };
+        Ok(ReplaySpec {
+            path,
+            reading,
             first: words.quantity("first", quantity::span)?,
             scale_time,
             loops: words.number("loop", 1..=u32::MAX as u64)?.unwrap_or(1),
@@ -173,8 +161,8 @@ impl ReplaySpec {
     /// Reads the file, or runs the program.
     pub fn read(&self) -> Result<(Columns, ReadReport), WorkloadError> {
         match heap::name(&self.path) {
-            Some(name) => heap::read(name, &self.reading()),
-            None => Ok(trace::read(&self.path, &self.reading())?),
+            Some(name) => heap::read(name, &self.reading),
+            None => Ok(trace::read(&self.path, &self.reading)?),
         }
     }
 
@@ -188,14 +176,7 @@ impl ReplaySpec {
             let (columns, report) = self.read()?;
             return Ok((trace::split_columns(&columns, as_format, folder)?, report));
         }
-        Ok(trace::split(&self.path, &self.reading(), as_format, folder)?)
-    }
-
-    /// How it is read.
-    pub fn reading(&self) -> ReadOptions {
-        let ReplaySpec { format, action, skip_bad, lines_max, .. } = *self;
-        let (volumes, table) = (self.volumes.clone(), self.table.clone());
-        ReadOptions { format, volumes, action, skip_bad, lines_max, table }
+        Ok(trace::split(&self.path, &self.reading, as_format, folder)?)
     }
 }
 
