@@ -16,6 +16,7 @@ stream interface. Nothing else needs to be installed; `nvlab[plot]` is for the p
 
 from __future__ import annotations
 
+from . import _plots
 from ._command import cli
 from ._cut import Cuts, Loss, cut
 from ._design import Design, Difference, design, designs, schema, template
@@ -46,6 +47,8 @@ from ._table import Metric, Table, metrics
 from ._text import arange, geomspace, linspace
 from ._trace import Trace, TraceInfo, make_trace, trace
 from ._workload import Workload, workload
+
+_plots.give()
 
 __version__ = VERSION
 

@@ -1,23 +1,20 @@
-"""Plots, with matplotlib: an optional dependency, imported when something is plotted."""
+"""Plots of results and tables, which know nothing of them: `give` makes these functions methods of theirs.
+
+With matplotlib: an optional dependency, imported when something is plotted."""
 
 from __future__ import annotations
 
+import textwrap
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from . import _nvlab
 from ._errors import InputError, Unsupported
-from ._table import Cell, Table, metrics, metric_of
+from ._result import Result
+from ._table import Cell, Table, metric_of, metrics
 
 if TYPE_CHECKING:
     import matplotlib.axes
-
-    from ._result import Result
-
-try:
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, NullLocator
-except ImportError as error:  # pragma: no cover
-    raise Unsupported("plots need matplotlib: pip install 'nvlab[plot]'") from error
 
 #: Colours that colour-blind readers tell apart (Okabe and Ito), and line styles that do without colour.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -30,6 +27,10 @@ _NINES = ((0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.99
 def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     if ax is not None:
         return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:  # pragma: no cover
+        raise Unsupported("plots need matplotlib: pip install 'nvlab[plot]'") from error
     _, made = plt.subplots(figsize=(7, 4.2), layout="constrained")
     return made
 
@@ -38,11 +39,12 @@ def _look(number: int) -> dict[str, Any]:
     return {"color": _COLORS[number % len(_COLORS)], "linestyle": _STYLES[number % len(_STYLES)]}
 
 
-def plot_latency(
-    result: Result, kinds: tuple[str, ...], ax: matplotlib.axes.Axes | None
-) -> matplotlib.axes.Axes:
-    """The distribution of latency; each nine of the share takes the same room."""
+def plot_latency(result: Result, *kinds: str, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    """The distribution of latency: the share of requests that take no longer, with the tail stretched out: each nine takes the
+    same room."""
     ax = _axes(ax)
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, NullLocator
+
     table = result.latency_histogram
     rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for op, upper, count in zip(table["op"], table["upper_ns"], table["count"], strict=True):
@@ -81,26 +83,22 @@ def plot_latency(
 
 def _entitle(ax: matplotlib.axes.Axes, result: Result) -> None:
     """What was run as the title, and how the device was prepared as a line above the plot."""
-    prepared = _lines(f"prepared: {result.prepared}", 100)
+    prepared = textwrap.wrap(f"prepared: {result.prepared}", 100)
     ax.set_title(_short(f"{result.design}: {result.workload}", 78), pad=8 + 10 * len(prepared))
     ax.annotate(
         "\n".join(prepared), (0.5, 1), (0, 3), "axes fraction", "offset points", ha="center", va="bottom", fontsize="small"
     )
 
 
-def _lines(text: str, width: int) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, width)
-
-
 def _short(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def plot_write_amplification(result: Result, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
-    """Over simulated time, a step for each window; the mean of the run as a line."""
+def plot_write_amplification(result: Result, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    """Write amplification over simulated time, a step for each window; the mean of the run as a line."""
     ax = _axes(ax)
+    from matplotlib.ticker import EngFormatter
+
     table = result.series
     values = [float("nan") if value is None else float(value) for value in table["write_amplification"]]
     starts = [float(value or 0.0) for value in table["from_s"]]
@@ -120,8 +118,8 @@ def plot_write_amplification(result: Result, ax: matplotlib.axes.Axes | None) ->
     return ax
 
 
-def plot_wear(result: Result, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
-    """A map of erase counts, a row for each die; a histogram if there are too many blocks for a map."""
+def plot_wear(result: Result, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    """Erase counts: a map of the blocks, a row for each die; a histogram where the blocks are too many for a map."""
     counts = result.to_dict().get("flash")
     if counts is None or not counts["cycles_histogram"]:
         raise InputError("this design has no flash whose blocks wear")
@@ -181,6 +179,8 @@ def metrics_by_column() -> dict[str, str]:
 
 def _format(axis: Any, column: str, values: list[Cell]) -> None:
     """Ticks with the prefixes of the unit; percent for shares of a design."""
+    from matplotlib.ticker import EngFormatter, FuncFormatter
+
     unit = metrics_by_column().get(column)
     if unit in ("ns", "s"):
         axis.set_major_formatter(EngFormatter(unit="s"))
@@ -193,8 +193,6 @@ def _format(axis: Any, column: str, values: list[Cell]) -> None:
 
 
 def _bytes(value: float) -> str:
-    from . import _nvlab
-
     return _nvlab.display_bytes(round(value)) if value >= 0 else ""
 
 
@@ -206,10 +204,17 @@ def _groups(table: Table, by: str | None) -> dict[str, list[int]]:
     return groups
 
 
-def plot_curves(
-    table: Table, x: str, y: str, by: str | None, ax: matplotlib.axes.Axes | None, options: dict[str, Any]
+def plot(
+    table: Table,
+    x: str,
+    y: str,
+    by: str | None = None,
+    *,
+    ax: matplotlib.axes.Axes | None = None,
+    **options: Any,
 ) -> matplotlib.axes.Axes:
-    """A curve for each value of `by`; texts on the x axis stand side by side."""
+    """Column `y` over column `x`, a curve for each value of `by`; the mean where several rows have the same `x`, and texts side
+    by side. A metric is named with or without its unit. Options are those of `Axes.plot`."""
     ax = _axes(ax)
     x, y = table.column_of(x), table.column_of(y)
     xs, ys, factor = table[x], table[y], _factor(y)
@@ -240,9 +245,9 @@ def plot_curves(
 
 
 def plot_pareto(
-    table: Table, x: str, y: str, by: str | None, ax: matplotlib.axes.Axes | None
+    table: Table, x: str, y: str, by: str | None = None, *, ax: matplotlib.axes.Axes | None = None
 ) -> matplotlib.axes.Axes:
-    """Every row as a point; those that no other beats in both are joined."""
+    """The rows by two metrics, and those of them that no other row beats in both, joined."""
     ax = _axes(ax)
     front = table.pareto(x, y)
     x, y = table.column_of(x), table.column_of(y)
@@ -278,3 +283,11 @@ def plot_pareto(
     if table.about:
         ax.set_title(_short(table.about, 78))
     return ax
+
+
+def give() -> None:
+    """Gives results and tables their plots."""
+    for method in (plot_latency, plot_write_amplification, plot_wear):
+        setattr(Result, method.__name__, method)
+    for draw in (plot, plot_pareto):
+        setattr(Table, draw.__name__, draw)

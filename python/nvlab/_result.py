@@ -186,25 +186,11 @@ class Result:
         path.write_text(self._run.timeline(), encoding="utf-8")
         return path
 
-    def plot_latency(
-        self, *kinds: str, ax: matplotlib.axes.Axes | None = None
-    ) -> matplotlib.axes.Axes:
-        """The distribution of latency: the share of requests that take no longer, with the tail stretched out."""
-        from ._plots import plot_latency
-
-        return plot_latency(self, kinds, ax)
-
-    def plot_write_amplification(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Write amplification over simulated time."""
-        from ._plots import plot_write_amplification
-
-        return plot_write_amplification(self, ax)
-
-    def plot_wear(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Erase counts: a map of the blocks, a row for each die; a histogram where the blocks are too many for a map."""
-        from ._plots import plot_wear
-
-        return plot_wear(self, ax)
+    if TYPE_CHECKING:
+        # What draws a result is above it and gives it these.
+        def plot_latency(self, *kinds: str, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes: ...
+        def plot_write_amplification(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes: ...
+        def plot_wear(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes: ...
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Result) and self._run.parts()[0] == other._run.parts()[0]

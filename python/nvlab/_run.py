@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from . import _nvlab
 from ._design import Design, design as read_design
@@ -16,10 +16,8 @@ from ._html import grid
 from ._progress import Progress, Reporter
 from ._result import Result, write_report
 from ._table import Metric, Table, metrics
+from ._trace import Trace
 from ._workload import Workload, workload as read_workload
-
-if TYPE_CHECKING:
-    from ._trace import Trace
 
 #: What a design is given as: itself, a name, the path of a file, or a text.
 AnyDesign: TypeAlias = "Design | str | os.PathLike[str]"
@@ -70,8 +68,6 @@ def settings(options: Options, include: Sequence[str | os.PathLike[str]] = ()) -
 
 def text_of_workload(source: AnyWorkload) -> str:
     """A workload as the engine takes it."""
-    from ._trace import Trace
-
     return source.text if isinstance(source, Trace) else read_workload(source).text
 
 

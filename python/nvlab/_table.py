@@ -138,28 +138,14 @@ class Table:
         self._frame.save(path)
         return path
 
-    def plot(
-        self,
-        x: str,
-        y: str,
-        by: str | None = None,
-        *,
-        ax: matplotlib.axes.Axes | None = None,
-        **options: Any,
-    ) -> matplotlib.axes.Axes:
-        """Column `y` over column `x`, a curve for each value of `by`; the mean where several rows have the same `x`. A metric
-        is named with or without its unit. Options are those of `Axes.plot`."""
-        from ._plots import plot_curves
-
-        return plot_curves(self, x, y, by, ax, options)
-
-    def plot_pareto(
-        self, x: str, y: str, by: str | None = None, *, ax: matplotlib.axes.Axes | None = None
-    ) -> matplotlib.axes.Axes:
-        """The rows by two metrics, and those of them that no other row beats in both."""
-        from ._plots import plot_pareto
-
-        return plot_pareto(self, x, y, by, ax)
+    if TYPE_CHECKING:
+        # What draws a table is above it and gives it these.
+        def plot(
+            self, x: str, y: str, by: str | None = None, *, ax: matplotlib.axes.Axes | None = None, **options: Any
+        ) -> matplotlib.axes.Axes: ...
+        def plot_pareto(
+            self, x: str, y: str, by: str | None = None, *, ax: matplotlib.axes.Axes | None = None
+        ) -> matplotlib.axes.Axes: ...
 
     def pareto(self, *metrics: str) -> list[int]:
         """The numbers of the rows that no other row beats in all of these metrics: is as good in each and better in one.

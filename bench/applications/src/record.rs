@@ -5,9 +5,9 @@
 
 use crate::Result;
 use nvlab_units::{Span, Time};
-use nvlab_workload::columns::{Columns, Origin};
+use nvlab_trace::columns::{Columns, Origin};
 use nvlab_workload::replay::Program;
-use nvlab_workload::trace::{Format, write_file};
+use nvlab_trace::{Format, write_file};
 use nvlab_workload::{Op, Request};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;

@@ -4,6 +4,7 @@ use nvlab_design::DesignErrors;
 use nvlab_lab::sweep::PointError;
 use nvlab_run::RunError;
 use nvlab_run::engine::TaskError;
+use nvlab_trace::TraceError;
 use nvlab_workload::WorkloadError;
 use thiserror::Error;
 
@@ -48,6 +49,12 @@ pub const STATUS_FAULT: u8 = 70;
 pub const STATUS_PIPE: u8 = 141;
 /// Interrupted.
 pub const STATUS_INTERRUPTED: u8 = 130;
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Failure {
+        Failure::Workload(error.into())
+    }
+}
 
 impl Failure {
     pub fn status(&self) -> u8 {

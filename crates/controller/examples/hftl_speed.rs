@@ -7,9 +7,9 @@ use nvlab_controller::hftl::HftlConfig;
 use nvlab_controller::page_map::{Cleaning, WearLevelling};
 use nvlab_controller::{BesidePram, Controller, Hftl};
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::pcm::{LineWear, Pcm, PcmConfig, Selection, Tear};
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Rate, Rng, Span, Time};
 
 fn array() -> FlashConfig {
     FlashConfig {
@@ -23,17 +23,8 @@ fn array() -> FlashConfig {
             unit_bytes: 2048,
         },
         timing: FlashTiming {
-            read: vec![Span::from_us(60)],
-            units_per_read: 1,
-            reads: PlaneReads::ONE,
-            decode: Span::ZERO,
-            one_shot: 1,
-            programs: None,
-            program: Span::from_us(800),
-            erase: Span::from_us(1400),
             transfer: Rate::from_bytes_per_second(33_333_333),
-            interruption: Interruption::Wait,
-            copy_back: false,
+            ..FlashTiming::plain(Span::from_us(60), Span::from_us(800), Span::from_us(1400))
         },
         endurance: Endurance { cycles: 10_000, spread: 0.0 },
         faults: Faults::NONE,

@@ -6,8 +6,8 @@
 
 use nvlab_controller::block_map::{BlockMapConfig, BlockWear, Log};
 use nvlab_controller::{BlockMap, Controller};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_units::{Extent, Geometry, Rate, Rng, Span, Time};
 
 /// Logical blocks of 128 pages: 8 GiB.
 const DATA_BLOCKS: u32 = 16_384;
@@ -25,17 +25,8 @@ fn array(blocks: u32, pages: u32, rules: CellRules, us: [u64; 3], cycles: u32) -
             unit_bytes: 4096,
         },
         timing: FlashTiming {
-            read: vec![read],
-            units_per_read: 1,
-            reads: PlaneReads::ONE,
-            decode: Span::ZERO,
-            one_shot: 1,
-            programs: None,
-            program,
-            erase,
             transfer: Rate::from_bytes_per_second(40_000_000),
-            interruption: Interruption::Wait,
-            copy_back: false,
+            ..FlashTiming::plain(read, program, erase)
         },
         endurance: Endurance { cycles, spread: 0.0 },
         faults: Faults::NONE,

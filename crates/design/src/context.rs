@@ -6,8 +6,8 @@ use super::source::{Evidence, Layer, Leaf};
 use crate::toml_reader::datum::{self, Datum, Shape};
 use crate::toml_reader::{FileError, Place, SourceKind, Value};
 use nvlab_units::quantity::Price;
+use nvlab_units::suggest::nearest;
 use nvlab_units::{Rate, Span};
-use nvlab_workload::suggest::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a resolved value comes from.

@@ -1,7 +1,7 @@
 //! Files that a reference names: designs, parts and stacks are built in, or stand beside the file that names them.
 
 use crate::toml_reader::{Source, SourceKind};
-use nvlab_workload::suggest::nearest;
+use nvlab_units::suggest::nearest;
 use std::path::Path;
 use std::sync::Arc;
 

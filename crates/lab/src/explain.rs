@@ -8,7 +8,7 @@ mod workloads;
 use nvlab_design::keys::{self, Key, Preset};
 use nvlab_design::toml_reader::datum::Shape;
 use nvlab_run::metric::{self, Better};
-use nvlab_workload::suggest::nearest;
+use nvlab_units::suggest::nearest;
 use std::fmt::Write as _;
 use topic::Topic;
 use topics::TOPICS;

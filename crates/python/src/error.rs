@@ -6,6 +6,7 @@ use nvlab_lab::reproduce::FindError;
 use nvlab_lab::sweep::{PointError, SweepError};
 use nvlab_run::RunError;
 use nvlab_run::engine::{EngineError, TaskError};
+use nvlab_trace::TraceError;
 use nvlab_workload::WorkloadError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -51,6 +52,12 @@ from!(
     Rvm(nvlab_rvm::Error),
     Heap(nvlab_nvheap::Error)
 );
+
+impl From<TraceError> for Trouble {
+    fn from(error: TraceError) -> Trouble {
+        Trouble::Workload(error.into())
+    }
+}
 
 impl From<PointError> for Trouble {
     fn from(error: PointError) -> Trouble {
@@ -157,13 +164,24 @@ fn workload(py: Python<'_>, error: &WorkloadError) -> PyResult<PyErr> {
         WorkloadError::Text { .. } | WorkloadError::DoesNotFit { .. } => made(py, "WorkloadError", (text,)),
         WorkloadError::Job { file, line, .. } => made(py, "WorkloadError", (text, file, line)),
         WorkloadError::File { path, source } => Ok(about(&path.display().to_string(), source).into()),
-        WorkloadError::Line { file, line, .. } | WorkloadError::Row { file, row: line, .. } => {
+        WorkloadError::Trace(error) => trace(py, error),
+        WorkloadError::Several(_) => made(py, "WorkloadError", (text,)),
+    }
+}
+
+fn trace(py: Python<'_>, error: &TraceError) -> PyResult<PyErr> {
+    let text = error.to_string();
+    match error {
+        TraceError::File { path, source } => Ok(about(&path.display().to_string(), source).into()),
+        TraceError::Line { file, line, .. } | TraceError::Row { file, row: line, .. } => {
             made(py, "TraceError", (text, file, line))
         }
-        WorkloadError::Table { file, .. }
-        | WorkloadError::Format { file, .. }
-        | WorkloadError::Empty { file, .. } => made(py, "TraceError", (text, file)),
-        _ => made(py, "WorkloadError", (text,)),
+        TraceError::Table { file, .. } | TraceError::Format { file, .. } | TraceError::Empty { file, .. } => {
+            made(py, "TraceError", (text, file))
+        }
+        TraceError::Refused { .. } | TraceError::Damaged { .. } | TraceError::NotWritable { .. } => {
+            made(py, "WorkloadError", (text,))
+        }
     }
 }
 

@@ -5,10 +5,10 @@ use crate::frame::{Frame, refused};
 use crate::watch::Watch;
 use arrow_ipc::reader::StreamReader;
 use nvlab_run::plan::cache;
-use nvlab_workload::columns::Columns;
-use nvlab_workload::info::TraceInfo;
+use nvlab_trace::columns::Columns;
+use nvlab_trace::info::TraceInfo;
+use nvlab_trace::{record_batch, tables};
 use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{record_batch, tables};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io::Cursor;
@@ -36,8 +36,8 @@ impl Trace {
         let text = text.to_string();
         Watch::over(py, None, move |_| {
             let mut spec = ReplaySpec::parse(&text)?;
-            spec.volumes.extend(volumes);
-            spec.lines_max = lines_max;
+            spec.reading.volumes.extend(volumes);
+            spec.reading.lines_max = lines_max;
             let read = cache::read(&spec, cache.as_deref())?;
             Ok(Trace { columns: Arc::new(read.columns), report: read.report })
         })

@@ -10,7 +10,7 @@ use crate::result::{
     DurableResult, FlashResult, MediumResult, MemoryResult, OpResult, RouteResult, RunResult, SoftwareResult,
     is_life, regained,
 };
-use nvlab_workload::suggest::near_or_with;
+use nvlab_units::suggest::near_or_with;
 use std::sync::LazyLock;
 pub use unit::Unit;
 

@@ -9,10 +9,10 @@
 //! Space in rotation: the erased blocks kept for cleaning never hold data when a victim is chosen, so they do
 //! not count ("net of reserved blocks").
 
-use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling};
+use nvlab_controller::page_map::{Cleaning, PageMapConfig};
 use nvlab_controller::{Controller, PageMap};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_units::{Extent, Geometry, Rng, Span, Time};
 use rayon::prelude::*;
 
 /// Finds the root of a function that falls from positive to negative between `low` and `high`.
@@ -168,19 +168,7 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
         units_per_page: 1,
         unit_bytes: 4096,
     };
-    let timing = FlashTiming {
-        read: vec![Span::ZERO],
-        units_per_read: 1,
-        reads: PlaneReads::ONE,
-        decode: Span::ZERO,
-        one_shot: 1,
-        programs: None,
-        program: Span::ZERO,
-        erase: Span::ZERO,
-        transfer: Rate::from_bytes_per_second(0),
-        interruption: Interruption::Wait,
-        copy_back: true,
-    };
+    let timing = FlashTiming { copy_back: true, ..FlashTiming::plain(Span::ZERO, Span::ZERO, Span::ZERO) };
     let flash = FlashConfig {
         rules: CellRules::Nand,
         geometry,
@@ -188,21 +176,7 @@ fn device(cleaning: Cleaning, blocks: u32, pages: u32, logical_units: u32) -> Pa
         endurance: Endurance { cycles: 1, spread: 0.0 },
         faults: Faults::NONE,
     };
-    let config = PageMapConfig {
-        allocation: Allocation::Dynamic,
-        logical_units,
-        cleaning,
-        free_blocks_min: 1,
-        streams: Streams::One,
-        wear: WearLevelling { dynamic: false, static_threshold: None },
-        trim: true,
-        verify_reads: false,
-        buffer: None,
-        checkpoint_units: None,
-        demand: None,
-        overhead: Span::ZERO,
-        seed: 1,
-    };
+    let config = PageMapConfig { cleaning, free_blocks_min: 1, ..PageMapConfig::plain(logical_units) };
     PageMap::new(config, Nand::new(flash, ())).expect("a device that fits")
 }
 

@@ -15,6 +15,7 @@
 //! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one addition per request |
 //! | [`plain`] | long lists of numbers, serialised as their bytes |
 //! | [`quantity`] | "16 MiB", "4 us", "80 %": the one parser of numbers with units |
+//! | [`suggest`] | "did you mean ...?" |
 
 pub mod bits;
 pub mod bus;
@@ -25,6 +26,7 @@ pub mod lane;
 pub mod plain;
 pub mod quantity;
 pub mod rng;
+pub mod suggest;
 pub mod time;
 
 pub use bus::Bus;

@@ -2,13 +2,14 @@
 //! Prints a sum of what was computed with every figure; every file is read three times. The arguments: the size in requests (default 4 M), and the one trace format to measure, if not all is wanted.
 
 use cpu_time::ProcessTime;
-use nvlab_workload::columns::{Columns, Origin};
-use nvlab_workload::info::TraceInfo;
+use nvlab_trace::columns::Origin;
+use nvlab_trace::info::TraceInfo;
+use nvlab_trace::{Format, ReadOptions, nvt, read, read_from, write};
+use nvlab_workload::block::record;
 use nvlab_workload::memory::tpca::TpcaConfig;
 use nvlab_workload::replay::{Replay, ReplaySpec};
-use nvlab_workload::trace::{Format, ReadOptions, read, read_from, write};
 use nvlab_workload::{
-    AnyBlockWorkload, Batch, BlockWorkload, MemoryWorkload, Target, Workload, WorkloadSpec, nvt,
+    AnyBlockWorkload, Batch, BlockWorkload, MemoryWorkload, Target, Workload, WorkloadSpec,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -98,7 +99,7 @@ fn main() {
         generators(rows);
     }
     let mut workload = requests("hotcold read=60% bs=4KiB/60%,16KiB/40% rate=20k/s");
-    let columns = Columns::from_workload(&mut *workload, rows, Origin::default());
+    let columns = record(&mut *workload, rows, Origin::default());
     let folder = tempfile::tempdir().unwrap();
     for format in Format::ALL.into_iter().filter(|format| format.is_written()) {
         if only.as_deref().is_some_and(|only| only != format.name()) {

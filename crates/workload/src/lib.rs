@@ -1,4 +1,4 @@
-//! Workloads, generated or recorded: streams of [`Request`]s for blocks, of [`Access`]es to words by transactions, or of
+//! Workloads, generated or replayed from a trace (`nvlab-trace`): streams of [`Request`]s for blocks, of [`Access`]es to words by transactions, or of
 //! [`Changes`] of recoverable memory.
 //!
 //! What a request costs and when it is served is not modelled here. A workload never learns when a request completes;
@@ -43,46 +43,35 @@
 //! | [`memory`] | loads and stores by transactions: |
 //! | [`memory::tpca`] | TPC-A |
 //! | [`memory::random_words`] | single words |
-//! | [`compiler`] | a compiler whose symbols and code live in a persistent heap |
 //! | [`durable`] | transactions on recoverable memory: |
 //! | [`durable::debit_credit`] | debit-credit, TPC-B alike |
-//! | [`durable::compile`] | a compiler on a persistent heap |
 //! | [`durable::compiler`] | the shape of a compiler on a persistent heap |
 //! | [`objects`] | operations on objects that a program keeps, and stores of them |
 //! | [`addresses`] | uniform, shuffled, sequential, Zipf, hot/cold ... |
 //! | [`arrivals`] | when requests or transactions arrive, and when they end |
-//! | [`trace`] | readers and writers of trace formats and of any text table, plain or compressed |
-//! | [`columns`] | a trace in memory, one array per column; [`nvt`] is its file format |
-//! | [`info`] | the output of `nvlab trace info` and `nvlab trace head` |
-//! | [`suggest`] | "did you mean ...?" |
 
 pub mod addresses;
 pub mod arrivals;
+mod batch;
 pub mod block;
-pub mod columns;
-pub mod compiler;
 pub mod durable;
 mod error;
 mod in_use;
-pub mod info;
 pub mod memory;
-pub mod nvt;
 pub mod objects;
-mod request;
 pub mod spec;
-pub mod suggest;
-pub mod trace;
 mod words;
 mod work;
 
+pub use batch::Batch;
 pub use block::replay::{self, Program, Rerun};
 pub use block::{AnyBlockWorkload, BlockWorkload};
 pub use durable::{AnyDurableWorkload, Changes, DurableWorkload};
 pub use error::WorkloadError;
 pub use in_use::InUse;
 pub use memory::{Access, AccessKind, AnyMemoryWorkload, MemoryWorkload};
+pub use nvlab_trace::{Op, Request};
 pub use nvlab_units::{Span, Time};
-pub use request::{Batch, Op, Request};
 pub use spec::{Serves, Target, WorkloadSpec};
 pub use work::{Opened, Stream, Work};
 

@@ -4,7 +4,6 @@
 //! zipf theta=0.99 read=70% bs=8KiB qd=32       a generator: the first word is its kind
 //! tpca branches=155 rate=10k/s                 transactions on a memory instead of requests to a device
 //! debit-credit style=c++ until=50000transactions   transactions on recoverable memory
-//! compile sources=crates cpu=670ms              source files into a persistent heap, a transaction for each
 //! tpcc warehouses=80 pool=400MiB mix=full       a database's requests to a device
 //! iozone mode=rewrite record=4KiB fill=50%     a client's file on a FAT volume
 //! logger record=200B rate=1/s fill=50%         small records, each forced, to files on a FAT volume
@@ -19,16 +18,14 @@ use crate::block::fio_job::{FioJobFile, FioStream};
 use crate::block::generator::{self, GeneratorSpec, Mix};
 use crate::block::replay::{Replay, ReplaySpec};
 use crate::block::tpcc::{self, TpccConfig};
-use crate::durable::compile::{self, CompileConfig};
 use crate::durable::compiler::{self, CompilerConfig};
 use crate::durable::debit_credit::{self, DebitCreditConfig};
 use crate::in_use::InUse;
 use crate::memory::random_words::{self, WordsConfig};
 use crate::memory::tpca::{self, TpcaConfig};
 use crate::words::Words;
-use crate::{
-    AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Stream, Work, WorkloadError, suggest,
-};
+use crate::{AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Stream, Work, WorkloadError};
+use nvlab_units::suggest;
 use std::path::{Path, PathBuf};
 
 /// A workload before it is opened on a device.
@@ -70,8 +67,6 @@ pub enum Kind {
     DebitCredit(DebitCreditConfig),
     /// The shape of a compiler on recoverable memory.
     Compiler(CompilerConfig),
-    /// A compiler on recoverable memory.
-    Compile(CompileConfig),
 }
 
 /// What a design serves.
@@ -127,7 +122,7 @@ impl Target {
                 "it commits transactions, which needs a log; a design of kind rvm has one"
             }
             (Serves::Blocks, _) => {
-                "it requests blocks, and this is a log, which takes transactions (debit-credit, compile)"
+                "it requests blocks, and this is a log, which takes transactions (debit-credit, compiler)"
             }
         };
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason: reason.to_owned() })
@@ -142,23 +137,9 @@ impl WorkloadSpec {
         let (text, head) = (text.as_str(), Words::head_of(whole));
         let kind = match head.as_str() {
             kind if generator::KINDS.contains(&kind) => Kind::Generator(GeneratorSpec::parse(text)?),
-            tpcc::KIND => Kind::Tpcc(TpccConfig::parse(text)?),
-            iozone::KIND => Kind::Iozone(IozoneConfig::parse(text)?),
-            logger::KIND => Kind::Logger(LoggerConfig::parse(text)?),
-            tpca::KIND => Kind::Tpca(TpcaConfig::parse(text)?),
-            random_words::KIND => Kind::Words(WordsConfig::parse(text)?),
-            debit_credit::KIND => Kind::DebitCredit(DebitCreditConfig::parse(text)?),
-            compiler::KIND => Kind::Compiler(CompilerConfig::parse(text)?),
-            compile::KIND => Kind::Compile(CompileConfig::parse(text)?),
-            file => match job_file(file) {
-                Some((path, section)) => {
-                    Words::new(text, &[], &[])?;
-                    Kind::Job { path, section }
-                }
-                None if file.contains(['/', '.', ':']) || Path::new(file).exists() => {
-                    Kind::Trace(ReplaySpec::parse(text)?)
-                }
-                None => return Err(unknown(text, file)),
+            head => match PROGRAMS.iter().find(|(kind, _)| *kind == head) {
+                Some((_, parse)) => parse(text)?,
+                None => file(text, head)?,
             },
         };
         let spec = WorkloadSpec { text: whole.to_owned(), kind, in_use };
@@ -173,7 +154,7 @@ impl WorkloadSpec {
     fn wants(&self) -> Serves {
         match &self.kind {
             Kind::Tpca(_) | Kind::Words(_) => Serves::Words,
-            Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => Serves::Commits,
+            Kind::DebitCredit(_) | Kind::Compiler(_) => Serves::Commits,
             Kind::Generator(_)
             | Kind::Tpcc(_)
             | Kind::Iozone(_)
@@ -220,9 +201,6 @@ impl WorkloadSpec {
             Kind::Compiler(config) => {
                 Work::Commits(AnyDurableWorkload::Compiler(Box::new(config.open(&what, capacity, seed)?)))
             }
-            Kind::Compile(config) => {
-                Work::Commits(AnyDurableWorkload::Compile(Box::new(config.open(&what, capacity, seed)?)))
-            }
         };
         let stream = Stream::new(self.text.clone(), work);
         let note = if let Kind::Generator(spec) = &self.kind { spec.note() } else { None };
@@ -242,7 +220,7 @@ impl WorkloadSpec {
     pub fn preparing(&self) -> Option<WorkloadSpec> {
         let limits = Limits::default();
         let kind = match &self.kind {
-            Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => return None,
+            Kind::DebitCredit(_) | Kind::Compiler(_) => return None,
             Kind::Tpca(config) => Kind::Tpca(TpcaConfig { limits, ..*config }),
             Kind::Words(config) => Kind::Words(WordsConfig { limits, ..*config }),
             Kind::Tpcc(config) => Kind::Tpcc(TpccConfig { limits, ..*config }),
@@ -264,25 +242,41 @@ impl WorkloadSpec {
             }
             Kind::Generator(GeneratorSpec { mix: Mix::TrimThenWrite, .. }) => 0.5,
             Kind::Tpcc(_) | Kind::Iozone(_) | Kind::Logger(_) | Kind::Job { .. } | Kind::Trace(_) => 1.0,
-            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) | Kind::Compile(_) => {
-                0.0
-            }
+            Kind::Tpca(_) | Kind::Words(_) | Kind::DebitCredit(_) | Kind::Compiler(_) => 0.0,
         }
     }
 }
 
+/// Reads the text of a workload.
+type Parse = fn(&str) -> Result<Kind, WorkloadError>;
+
+/// What is neither a generator nor a file, by the first word of its text.
+const PROGRAMS: [(&str, Parse); 7] = [
+    (tpcc::KIND, |text| TpccConfig::parse(text).map(Kind::Tpcc)),
+    (iozone::KIND, |text| IozoneConfig::parse(text).map(Kind::Iozone)),
+    (logger::KIND, |text| LoggerConfig::parse(text).map(Kind::Logger)),
+    (tpca::KIND, |text| TpcaConfig::parse(text).map(Kind::Tpca)),
+    (random_words::KIND, |text| WordsConfig::parse(text).map(Kind::Words)),
+    (debit_credit::KIND, |text| DebitCreditConfig::parse(text).map(Kind::DebitCredit)),
+    (compiler::KIND, |text| CompilerConfig::parse(text).map(Kind::Compiler)),
+];
+
+/// A job file or trace; `head` is the first word of its text.
+fn file(text: &str, head: &str) -> Result<Kind, WorkloadError> {
+    match job_file(head) {
+        Some((path, section)) => {
+            Words::new(text, &[], &[])?;
+            Ok(Kind::Job { path, section })
+        }
+        None if head.contains(['/', '.', ':']) || Path::new(head).exists() => {
+            Ok(Kind::Trace(ReplaySpec::parse(text)?))
+        }
+        None => Err(unknown(text, head)),
+    }
+}
+
 fn unknown(text: &str, head: &str) -> WorkloadError {
-    let programs = [
-        tpcc::KIND,
-        iozone::KIND,
-        logger::KIND,
-        tpca::KIND,
-        random_words::KIND,
-        debit_credit::KIND,
-        compiler::KIND,
-        compile::KIND,
-    ];
-    let kinds = [&generator::KINDS[..], &programs].concat();
+    let kinds: Vec<&str> = generator::KINDS.into_iter().chain(PROGRAMS.map(|(kind, _)| kind)).collect();
     let hint = suggest::hint(head, kinds.iter().copied());
     let reason = format!(
         "'{head}' is neither a kind of generator nor a file{hint} (kinds: {}; files: a trace, or a fio job \
@@ -347,7 +341,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler, compile; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler; files: a trace, or a fio job ending in .fio)"
         );
     }
 

@@ -3,8 +3,8 @@
 //! A word without `=` that is no flag belongs to the value before it, so that `bs=4 KiB` needs no quotes.
 
 use crate::WorkloadError;
-use crate::suggest;
 use nvlab_units::quantity::{self, QuantityError};
+use nvlab_units::suggest;
 
 /// A parsed text.
 #[derive(Clone, Debug)]
@@ -118,21 +118,22 @@ impl<'a> Words<'a> {
 
     /// `yes` or `no` after `key=`.
     pub fn yes_no(&self, key: &str) -> Result<Option<bool>, WorkloadError> {
-        self.either(key, "yes", "no")
+        self.choice(key, &[("yes", true), ("no", false)])
     }
 
     /// `on` or `off` after `key=`.
     pub fn on_off(&self, key: &str) -> Result<Option<bool>, WorkloadError> {
-        self.either(key, "on", "off")
+        self.choice(key, &[("on", true), ("off", false)])
     }
 
-    fn either(&self, key: &str, yes: &str, no: &str) -> Result<Option<bool>, WorkloadError> {
-        match self.value(key) {
-            None => Ok(None),
-            Some(value) if value == yes => Ok(Some(true)),
-            Some(value) if value == no => Ok(Some(false)),
-            Some(_) => Err(self.wrong(key, &format!("{yes} or {no}"))),
+    /// What the name after `key=` stands for, which is one of these.
+    pub fn choice<T: Copy>(&self, key: &str, names: &[(&str, T)]) -> Result<Option<T>, WorkloadError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        if let Some(&(_, meaning)) = names.iter().find(|(name, _)| *name == value) {
+            return Ok(Some(meaning));
         }
+        let allowed: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        Err(self.wrong(key, &allowed.join(if allowed.len() == 2 { " or " } else { ", " })))
     }
 
     /// The share after `key=`; `0` needs no unit.

@@ -1,11 +1,12 @@
 //! From the text after `-w` to requests, through files.
 
-use nvlab_workload::trace::{Format, ReadOptions, read, write_file};
+use nvlab_trace::{Format, ReadOptions, read, write_file};
 use nvlab_workload::{Batch, Op, Pacing, Request, Stream, Target, Work, WorkloadSpec};
 use std::path::{Path, PathBuf};
 
 fn data(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).display().to_string()
+    let folder = if name.ends_with(".fio") { "tests/data" } else { "../trace/tests/data" };
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(name).display().to_string()
 }
 
 fn all(stream: &mut Stream) -> Vec<Request> {
@@ -96,4 +97,19 @@ fn conversion_through_files_and_compression() {
     // The column file keeps where the trace came from.
     let (again, _) = read(&scratch.0.join("a.nvt"), &ReadOptions::default()).unwrap();
     assert_eq!(again.origin, columns.origin);
+}
+
+#[test]
+fn what_is_said_of_a_table_is_checked_before_it_is_read() {
+    let error = |text: &str| WorkloadSpec::parse(text).unwrap_err().to_string();
+    assert_eq!(
+        error("t.csv columns=time_s,op,offset_bytes"),
+        "workload 't.csv columns=time_s,op,offset_bytes': columns=time_s,op,offset_bytes is wrong: there is no \
+         length_UNIT; needed are time_UNIT, op, offset_UNIT and length_UNIT"
+    );
+    let format = error("t.csv:msr separator=;");
+    assert!(
+        format.ends_with("columns, separator, header and words are those of a table, not of msr"),
+        "{format}"
+    );
 }

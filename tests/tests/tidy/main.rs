@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Lowest first: a crate may use those of a lower layer, never others. Crates to come have their place here already.
-const LAYERS: [(&str, u32); 19] = [
+const LAYERS: [(&str, u32); 20] = [
     ("nvlab-units", 0),
     ("nvlab-os", 0),
     ("nvlab-medium", 1),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, u32); 19] = [
     ("nvlab-nvheap-derive", 0),
     // Above `rvm`, on whose logs a heap may be.
     ("nvlab-nvheap", 5),
+    ("nvlab-trace", 1),
     ("nvlab-workload", 6),
     ("nvlab-design", 7),
     ("nvlab-run", 8),

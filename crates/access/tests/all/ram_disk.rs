@@ -5,11 +5,9 @@ use nvlab_controller::ControllerError;
 use nvlab_controller::envy::{Envy, EnvyConfig, SegmentCleaning};
 use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig, PlaneReads,
-};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
-use nvlab_units::{Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_units::{Geometry, Interruption, Rng, Span, Time};
 
 const PAGE: u64 = 256;
 /// A word of 8 B over the bus: 60 ns of control and 100 ns of memory.
@@ -29,21 +27,13 @@ fn memory() -> Envy<MemStore> {
         rules: CellRules::Nor,
         geometry,
         timing: FlashTiming {
-            read: vec![Span::from_ns(100)],
-            units_per_read: 1,
-            reads: PlaneReads::ONE,
-            decode: Span::ZERO,
-            one_shot: 1,
-            programs: None,
-            program: Span::from_us(4),
-            erase: Span::from_ms(50),
-            transfer: Rate::from_bytes_per_second(0),
             interruption: Interruption::Suspend {
                 latency: Span::ZERO,
                 resume: Span::from_us(4),
                 limit: u32::MAX,
             },
             copy_back: true,
+            ..FlashTiming::plain(Span::from_ns(100), Span::from_us(4), Span::from_ms(50))
         },
         endurance: Endurance { cycles: 1000, spread: 0.0 },
         faults: Faults::NONE,

@@ -2,10 +2,10 @@
 
 use nvlab_access::{Attached, BlockDevice, CachedDisk, HostPath, SectorCache};
 use nvlab_controller::PageMap;
-use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling};
+use nvlab_controller::page_map::PageMapConfig;
 use nvlab_medium::MemStore;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
-use nvlab_units::{Geometry, Interruption, Rate, Rng, Span};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_units::{Geometry, Rng, Span};
 use std::cell::RefCell;
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -24,36 +24,13 @@ fn device() -> Attached<PageMap<MemStore>> {
         rules: CellRules::Nand,
         geometry,
         timing: FlashTiming {
-            read: vec![Span::from_us(25)],
-            units_per_read: 1,
-            reads: PlaneReads::ONE,
-            decode: Span::ZERO,
-            one_shot: 1,
-            programs: None,
-            program: Span::from_us(200),
-            erase: Span::from_us(1500),
-            transfer: Rate::from_bytes_per_second(0),
-            interruption: Interruption::Wait,
             copy_back: true,
+            ..FlashTiming::plain(Span::from_us(25), Span::from_us(200), Span::from_us(1500))
         },
         endurance: Endurance { cycles: 1000, spread: 0.0 },
         faults: Faults::NONE,
     };
-    let config = PageMapConfig {
-        allocation: Allocation::Dynamic,
-        logical_units: (CAPACITY / 2048) as u32,
-        cleaning: Cleaning::Greedy,
-        free_blocks_min: 1,
-        streams: Streams::One,
-        wear: WearLevelling { dynamic: false, static_threshold: None },
-        trim: true,
-        verify_reads: false,
-        buffer: None,
-        checkpoint_units: None,
-        demand: None,
-        overhead: Span::ZERO,
-        seed: 1,
-    };
+    let config = PageMapConfig { free_blocks_min: 1, ..PageMapConfig::plain((CAPACITY / 2048) as u32) };
     let store = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
     let path = HostPath {
         rate: None,

@@ -6,10 +6,11 @@ use crate::output::Output;
 use crate::table::{Cell, Column, Table};
 use nvlab_report::Format;
 use nvlab_run::plan::{Source, cache};
-use nvlab_workload::columns::{Columns, Origin};
-use nvlab_workload::info::{self, HEAD_COLUMNS, TraceInfo};
+use nvlab_trace::columns::{Columns, Origin};
+use nvlab_trace::info::{self, HEAD_COLUMNS, TraceInfo};
+use nvlab_trace::{self as trace, Format as TraceFormat, ReadOptions, WriteReport};
+use nvlab_workload::block::record;
 use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{self, Format as TraceFormat, WriteReport};
 use nvlab_workload::{AnyBlockWorkload, Pacing, Serves, Workload};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -53,8 +54,8 @@ fn read(
     lines_max: Option<u64>,
 ) -> Result<(Columns, String), Failure> {
     let mut spec = as_recorded(text)?;
-    spec.volumes.extend(volumes.iter().cloned());
-    spec.lines_max = lines_max;
+    spec.reading.volumes.extend(volumes.iter().cloned());
+    spec.reading.lines_max = lines_max;
     // Inspecting a trace does not create a folder of results, and a part of one is not kept.
     let cache = Some(output.out.join(".cache")).filter(|_| output.out.is_dir() && lines_max.is_none());
     let read = cache::read(&spec, cache.as_deref())?;
@@ -67,14 +68,7 @@ fn read(
 /// A trace without anything that changes what was recorded.
 fn as_recorded(text: &str) -> Result<ReplaySpec, Failure> {
     let spec = ReplaySpec::parse(text)?;
-    let plain = ReplaySpec {
-        format: spec.format,
-        volumes: spec.volumes.clone(),
-        action: spec.action,
-        skip_bad: spec.skip_bad,
-        table: spec.table.clone(),
-        ..ReplaySpec::new(spec.path.clone())
-    };
+    let plain = ReplaySpec { reading: spec.reading.clone(), ..ReplaySpec::new(spec.path.clone()) };
     if plain != spec {
         return Err(Failure::Input(format!(
             "'{text}': traces are looked at and converted as they were recorded; only volume=, \
@@ -90,7 +84,7 @@ fn split(output: &Output, from: &str, dir: &Path, ending: &str) -> Result<(), Fa
     std::fs::create_dir_all(dir).map_err(|error| Failure::Input(format!("{}: {error}", dir.display())))?;
     // The ending names the format, and its compression.
     let (_, format) = target(&format!("{}/volume.{ending}", dir.display()))?;
-    let (written, report) = trace::split(&spec.path, &spec.reading(), (format, ending), dir)?;
+    let (written, report) = spec.split((format, ending), dir)?;
     output.note(report);
     for (to, report) in written {
         say(output, &to, format, &report);
@@ -101,10 +95,12 @@ fn split(output: &Output, from: &str, dir: &Path, ending: &str) -> Result<(), Fa
 /// The file and format after `FILE[:FORMAT]`.
 pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Failure> {
     let spec = ReplaySpec::parse(text)?;
-    if spec != (ReplaySpec { format: spec.format, ..ReplaySpec::new(spec.path.clone()) }) {
+    let format = spec.reading.format;
+    let reading = ReadOptions { format, ..ReadOptions::default() };
+    if spec != (ReplaySpec { reading, ..ReplaySpec::new(spec.path.clone()) }) {
         return Err(Failure::Input(format!("'{text}': a file to write takes no options after its name")));
     }
-    let format = spec.format.or_else(|| TraceFormat::from_file_name(&spec.path));
+    let format = format.or_else(|| TraceFormat::from_file_name(&spec.path));
     let format = format.ok_or_else(|| {
         let written = TraceFormat::ALL.into_iter().filter(|format| format.is_written());
         let known = written.map(|format| format!(":{format}")).collect::<Vec<_>>().join(", ");
@@ -166,7 +162,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
         output.detail("it ends by simulated time");
     }
     let origin = Origin { format: format!("{text} seed {seed}"), hash: 0 };
-    let columns = Columns::from_workload(&mut *workload, limit, origin);
+    let columns = record(&mut *workload, limit, origin);
     match columns.is_empty() {
         true => Err(Failure::Input(format!("'{text}' has no request"))),
         false => Ok(columns),

@@ -40,6 +40,27 @@ pub struct PageMapConfig {
     pub seed: u64,
 }
 
+impl PageMapConfig {
+    /// Greedy cleaning, one stream, trims honoured; no buffer, wear levelling, checkpoints or map in flash.
+    pub fn plain(logical_units: u32) -> PageMapConfig {
+        PageMapConfig {
+            logical_units,
+            allocation: Allocation::Dynamic,
+            cleaning: Cleaning::Greedy,
+            free_blocks_min: 2,
+            streams: Streams::One,
+            wear: WearLevelling { dynamic: false, static_threshold: None },
+            trim: true,
+            verify_reads: false,
+            buffer: None,
+            checkpoint_units: None,
+            demand: None,
+            overhead: Span::ZERO,
+            seed: 1,
+        }
+    }
+}
+
 /// A map of which only a part is in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DemandMap {

@@ -2,8 +2,8 @@
 
 use super::Value;
 use nvlab_units::quantity::{self, Price, QuantityError};
+use nvlab_units::suggest::nearest;
 use nvlab_units::{Rate, Span};
-use nvlab_workload::suggest::nearest;
 use std::fmt;
 
 /// What a key takes.

@@ -2,7 +2,7 @@
 
 use super::datum::{self, Datum, Shape};
 use super::{Entry, FileError, Node, Place, Source, Value};
-use nvlab_workload::suggest::nearest;
+use nvlab_units::suggest::nearest;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;

@@ -19,7 +19,6 @@ pub const TOPIC: Topic = Topic {
         "words",
         "debit-credit",
         "compiler",
-        "compile",
         "tpcc",
         "iozone",
         "logger",
@@ -62,7 +61,6 @@ Transactions on recoverable memory, for designs of kind rvm
   debit-credit style=c++|sidney accounts=100k cpu=TIME (of each) threads=1 (commit together) or
   rate=100/s until=50ktransactions
   compiler files=38 record=15KiB cpu=670ms passes=1      the shape of a compiler on a heap
-  compile sources=FOLDER cpu=670ms      compiles the Rust files of a folder (default: its own)
 
 A database: 'tpcc key=value ...' makes the page requests of TPC-C behind a buffer pool
   warehouses=80 pool=400MiB page=4KiB mix=new-order|full span=SIZE (it grows; default: the device)

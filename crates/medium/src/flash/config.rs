@@ -86,6 +86,25 @@ pub struct FlashTiming {
     pub copy_back: bool,
 }
 
+impl FlashTiming {
+    /// One bit per cell, one plane, a unit at a time; transfers take no time, nothing is suspended and relocations cross the channel.
+    pub fn plain(read: Span, program: Span, erase: Span) -> FlashTiming {
+        FlashTiming {
+            read: vec![read],
+            units_per_read: 1,
+            reads: PlaneReads::ONE,
+            decode: Span::ZERO,
+            one_shot: 1,
+            program,
+            programs: None,
+            erase,
+            transfer: Rate::from_bytes_per_second(0),
+            interruption: Interruption::Wait,
+            copy_back: false,
+        }
+    }
+}
+
 /// How a die reads its planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaneReads {

@@ -6,10 +6,9 @@
 //! 2. A cache that cannot be read or written is no error: the trace is read again, and an aside says why.
 //! 3. A cached file is whole or not there: written under another name and renamed. It may be deleted at any time.
 
-use nvlab_workload::columns::Columns;
+use nvlab_trace::{self as trace, Columns, Format, ReadOptions, nvt};
+use nvlab_workload::WorkloadError;
 use nvlab_workload::replay::ReplaySpec;
-use nvlab_workload::trace::{self, Format, ReadOptions};
-use nvlab_workload::{WorkloadError, nvt};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -60,16 +59,17 @@ fn name_of(spec: &ReplaySpec) -> Option<String> {
         return None;
     }
     let changed = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-    let format = spec.format.map_or("", Format::name);
+    let ReadOptions { format, volumes, action, skip_bad, table, .. } = &spec.reading;
+    let format = format.map_or("", Format::name);
     // The first line changes with what is read of a trace.
     let identity = format!(
         "with responses and tables\n{}\n{}\n{changed}\n{format}\n{}\n{:?}\n{}\n{:?}",
         path.display(),
         meta.len(),
-        spec.action,
-        spec.volumes,
-        spec.skip_bad,
-        spec.table
+        action,
+        volumes,
+        skip_bad,
+        table
     );
     let hash = xxhash_rust::xxh3::xxh3_64(identity.as_bytes());
     let name: String = path.file_name()?.to_string_lossy().chars().take(60).collect();

@@ -3,12 +3,12 @@
 use super::cache;
 use crate::preparation::{Preparation, State};
 use nvlab_design::Design;
+use nvlab_trace::{Columns, TraceError};
 use nvlab_units::Rng;
 use nvlab_units::quantity::display_bytes;
 use nvlab_workload::block::fio_job::FioJobFile;
 use nvlab_workload::block::repeated::Repeated;
 use nvlab_workload::block::together::{Issue, Tenant, Together};
-use nvlab_workload::columns::Columns;
 use nvlab_workload::replay::{Replay, ReplaySpec};
 use nvlab_workload::spec::Kind;
 use nvlab_workload::{
@@ -275,7 +275,6 @@ impl Part {
             Kind::Job { path, .. } => {
                 part.hash = Some(xxhash_rust::xxh3::xxh3_64(FioJobFile::hashed(path)?.as_bytes()));
             }
-            Kind::Compile(config) => part.hash = Some(config.hash()?),
             Kind::Trace(spec) => {
                 let read = cache::read(spec, cache)?;
                 part.hash = Some(read.columns.origin.hash);
@@ -334,7 +333,7 @@ impl Held {
         let columns = Arc::new(cache::read(spec, self.cache.as_deref())?.columns);
         if Some(columns.origin.hash) != hash {
             let reason = "it has changed since it was first read".to_string();
-            return Err(WorkloadError::Damaged { file: spec.path.display().to_string(), reason });
+            return Err(TraceError::Damaged { file: spec.path.display().to_string(), reason }.into());
         }
         *self.columns.lock().unwrap_or_else(PoisonError::into_inner) = Some(columns.clone());
         Ok(columns)

@@ -181,7 +181,7 @@ fn several_jobs_and_workloads_run_together() {
 #[test]
 fn a_recorded_program_keeps_what_it_computes() {
     let dir = folder("program");
-    let mut columns = nvlab_workload::columns::Columns::new(Default::default());
+    let mut columns = nvlab_trace::columns::Columns::new(Default::default());
     for number in 0..400u64 {
         let (turn, pair) = (number / 10 * 9 + number % 10 - u64::from(number % 10 == 9), number % 10 == 9);
         let at = nvlab_units::Time::ZERO + Span::from_us(turn * 150 + 50 - if number == 0 { 50 } else { 0 });
@@ -191,8 +191,8 @@ fn a_recorded_program_keeps_what_it_computes() {
         assert!(!pair || columns.at_ps().windows(2).next_back().is_some_and(|two| two[0] == two[1]));
     }
     let file = dir.join("program.nvt");
-    let nvt = nvlab_workload::trace::Format::Nvt;
-    nvlab_workload::trace::write_file(&columns, nvt, &file).unwrap();
+    let nvt = nvlab_trace::Format::Nvt;
+    nvlab_trace::write_file(&columns, nvt, &file).unwrap();
     let source = Source::read(&format!("{} think=keep", file.display()), None).unwrap();
     let task = task(&source, None);
     assert!(task.plan.workload_about.contains("at the pace of the recorded program"));

@@ -12,12 +12,30 @@ use crate::addresses::Ranks;
 use crate::{Batch, Request, Span, Workload};
 use fat::FatClient;
 use generator::{AnyGenerator, SizeSource};
+use nvlab_trace::Columns;
+use nvlab_trace::columns::{Origin, ROWS_MAX};
 use repeated::{PassWrites, Repeated};
 use replay::{Program, Replay};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use together::{Tenant, Together};
 use tpcc::Tpcc;
+
+/// A trace of at most `limit` requests of `workload`: `nvlab trace make`. A closed loop has no times, so every request is at time 0.
+pub fn record(workload: &mut dyn BlockWorkload, limit: u64, origin: Origin) -> Columns {
+    let mut columns = Columns::new(origin);
+    let mut batch = Batch::new();
+    let mut left = limit.min(ROWS_MAX);
+    while left > 0 && workload.fill(&mut batch) > 0 {
+        for request in batch.requests().iter().take(left as usize) {
+            columns.push(Request { volume: 0, ..*request });
+        }
+        left -= left.min(batch.len() as u64);
+        batch.clear();
+    }
+    columns.rebase();
+    columns
+}
 
 /// A source of requests for blocks.
 pub trait BlockWorkload: Workload {

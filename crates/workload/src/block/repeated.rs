@@ -158,7 +158,7 @@ impl BlockWorkload for Repeated {
 mod tests {
     use super::*;
     use crate::block::replay::{Replay, ReplaySpec};
-    use crate::columns::{Columns, Origin};
+    use nvlab_trace::columns::{Columns, Origin};
 
     /// A recording of (operation, first unit, units) of 4 KiB.
     fn recording(requests: &[(Op, u64, u32)]) -> AnyBlockWorkload {

@@ -101,11 +101,8 @@ impl DebitCreditConfig {
     /// Reads a text such as `'debit-credit style=sidney cpu=1ms'`.
     pub fn parse(text: &str) -> Result<DebitCreditConfig, WorkloadError> {
         let words = Words::new(text, &KEYS, &[])?;
-        let style = match words.value("style") {
-            None | Some("c++") => Style::Cpp,
-            Some("sidney") => Style::Sidney,
-            Some(_) => return Err(words.wrong("style", "c++ or sidney")),
-        };
+        let styles = [Style::Cpp, Style::Sidney].map(|style| (style.name(), style));
+        let style = words.choice("style", &styles)?.unwrap_or(Style::Cpp);
         Ok(DebitCreditConfig {
             style,
             accounts: words.number("accounts", 1..=10_000_000)?.unwrap_or(ACCOUNTS_PER_BRANCH) as u32,

@@ -9,12 +9,10 @@
 //!    neighbours logs as many ranges as are listed.
 //! 3. The memory is all zero before the first transaction.
 
-pub mod compile;
 pub mod compiler;
 pub mod debit_credit;
 
 use crate::{Span, Time, Workload};
-use compile::Compile;
 use compiler::Compiler;
 use debit_credit::DebitCredit;
 use std::ops::{Deref, Range};
@@ -72,8 +70,6 @@ pub enum AnyDurableWorkload {
     DebitCredit(Box<DebitCredit>),
     /// The shape of a compiler's heap.
     Compiler(Box<Compiler>),
-    /// A compiler.
-    Compile(Box<Compile>),
 }
 
 impl Deref for AnyDurableWorkload {
@@ -82,7 +78,6 @@ impl Deref for AnyDurableWorkload {
         match self {
             AnyDurableWorkload::DebitCredit(workload) => &**workload,
             AnyDurableWorkload::Compiler(workload) => &**workload,
-            AnyDurableWorkload::Compile(workload) => &**workload,
         }
     }
 }
@@ -94,7 +89,6 @@ impl AnyDurableWorkload {
         match self {
             AnyDurableWorkload::DebitCredit(workload) => workload.next(changes),
             AnyDurableWorkload::Compiler(workload) => workload.next(changes),
-            AnyDurableWorkload::Compile(workload) => workload.next(changes),
         }
     }
 }

@@ -9,9 +9,9 @@
 //! 3. Which lines they are is not kept: each is somewhere in the first 64 MiB.
 
 use super::{Layer, Result, Workload, scramble};
-use crate::columns::{Columns, Origin};
 use crate::{Op, Request, Span, Time};
 use nvlab_nvheap::{Counts, Delays};
+use nvlab_trace::columns::{Columns, Origin};
 use std::path::Path;
 
 /// Operations of a program.

@@ -17,8 +17,8 @@ use nvlab_serve::served::Start;
 use nvlab_serve::{
     Aging, Drive, DriveOptions, ServeError, Signals, Woken, end_with_parent, file_name, process_file,
 };
+use nvlab_trace::{self as trace, Format as TraceFormat};
 use nvlab_units::quantity::display_bytes;
-use nvlab_workload::trace::{self, Format as TraceFormat};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};

@@ -2,11 +2,9 @@
 
 use nvlab_controller::block_map::{BlockMapConfig, BlockMapMedia, BlockWear, Log};
 use nvlab_controller::{BlockMap, RecoveryReport};
-use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SlcMode,
-};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
 use nvlab_medium::{MemStore, Store};
-use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
+use nvlab_units::{Geometry, Rate, Span, Time};
 
 use crate::array::UNIT;
 
@@ -61,17 +59,8 @@ impl Setup {
                 unit_bytes: UNIT as u32,
             },
             timing: FlashTiming {
-                read: vec![read],
-                units_per_read: 1,
-                reads: PlaneReads::ONE,
-                decode: Span::ZERO,
-                one_shot: 1,
-                programs: None,
-                program,
-                erase,
                 transfer: Rate::from_bytes_per_second(40_000_000),
-                interruption: Interruption::Wait,
-                copy_back: false,
+                ..FlashTiming::plain(read, program, erase)
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },
             faults: self.faults,

@@ -1,11 +1,11 @@
 //! Small devices for these tests, and a plain array of words that knows every version.
 
 use nvlab_controller::cached::CachedConfig;
-use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+use nvlab_controller::page_map::{PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Cached, Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 
@@ -73,14 +73,7 @@ impl Setup {
                 unit_bytes: LINE / self.line_units,
             },
             timing: FlashTiming {
-                read: vec![Span::from_us(25)],
                 units_per_read: 2,
-                reads: PlaneReads::ONE,
-                decode: Span::ZERO,
-                one_shot: 1,
-                programs: None,
-                program: Span::from_us(200),
-                erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),
                 interruption: Interruption::Suspend {
                     latency: Span::from_us(5),
@@ -88,6 +81,7 @@ impl Setup {
                     limit: u32::MAX,
                 },
                 copy_back: true,
+                ..FlashTiming::plain(Span::from_us(25), Span::from_us(200), Span::from_us(1500))
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },
             faults: Faults::NONE,
@@ -96,14 +90,8 @@ impl Setup {
 
     pub fn page_map(&self) -> PageMapConfig {
         PageMapConfig {
-            logical_units: 256,
-            allocation: Allocation::Dynamic,
-            cleaning: Cleaning::Greedy,
-            free_blocks_min: 2,
             streams: Streams::HostAndRelocated,
             wear: WearLevelling { dynamic: true, static_threshold: None },
-            trim: true,
-            verify_reads: false,
             buffer: self.buffer.map(|protected| WriteBuffer {
                 units: 16,
                 protected,
@@ -111,9 +99,8 @@ impl Setup {
                 store: Span::from_us(1),
             }),
             checkpoint_units: Some(90),
-            demand: None,
             overhead: Span::from_us(2),
-            seed: 1,
+            ..PageMapConfig::plain(256)
         }
     }
 

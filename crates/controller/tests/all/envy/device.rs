@@ -3,12 +3,10 @@
 use nvlab_controller::envy::{EnvyConfig, EnvyMedia, SegmentCleaning};
 use nvlab_controller::{Controller, ControllerError, Envy, RecoveryReport};
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig, PlaneReads,
-};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
 use nvlab_medium::{MemStore, Store};
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Served, Span, Time};
+use nvlab_units::{Extent, Geometry, Interruption, Rng, Served, Span, Time};
 
 /// One of the combinations the tests go through.
 #[derive(Clone, Debug)]
@@ -44,21 +42,13 @@ impl Setup {
                 rules: CellRules::Nor,
                 geometry: self.geometry(),
                 timing: FlashTiming {
-                    read: vec![Span::from_ns(100)],
-                    units_per_read: 1,
-                    reads: PlaneReads::ONE,
-                    decode: Span::ZERO,
-                    one_shot: 1,
-                    programs: None,
-                    program: Span::from_us(4),
-                    erase: Span::from_ms(50),
-                    transfer: Rate::from_bytes_per_second(0),
                     interruption: Interruption::Suspend {
                         latency: Span::ZERO,
                         resume: Span::from_us(4),
                         limit: u32::MAX,
                     },
                     copy_back: true,
+                    ..FlashTiming::plain(Span::from_ns(100), Span::from_us(4), Span::from_ms(50))
                 },
                 endurance: Endurance { cycles: 1_000_000, spread: 0.0 },
                 faults: Faults::NONE,

@@ -7,9 +7,9 @@ use nvlab_controller::page_map::{Cleaning, WearLevelling};
 use nvlab_controller::{Beside, BesidePram, Powered};
 use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
-use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
+use nvlab_units::{Geometry, Rate, Span, Time};
 
 pub type Pram = Pcm<MemStore>;
 pub type Paged = Hftl<MemStore, Pram>;
@@ -50,17 +50,8 @@ fn nand(rules: CellRules, units: u32, unit_bytes: u32) -> Nand<MemStore> {
             unit_bytes,
         },
         timing: FlashTiming {
-            read: vec![Span::from_us(60)],
-            units_per_read: 1,
-            reads: PlaneReads::ONE,
-            decode: Span::ZERO,
-            one_shot: 1,
-            programs: None,
-            program: Span::from_us(800),
-            erase: Span::from_us(1400),
             transfer: Rate::from_bytes_per_second(33_000_000),
-            interruption: Interruption::Wait,
-            copy_back: false,
+            ..FlashTiming::plain(Span::from_us(60), Span::from_us(800), Span::from_us(1400))
         },
         endurance: Endurance { cycles: 10_000, spread: 0.0 },
         faults: Faults::NONE,

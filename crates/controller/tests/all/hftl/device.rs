@@ -5,10 +5,10 @@ use nvlab_controller::hftl::{HftlConfig, HftlMedia};
 use nvlab_controller::page_map::{Cleaning, WearLevelling};
 use nvlab_controller::{Hftl, RecoveryReport};
 use nvlab_medium::banks::Access;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
 use nvlab_medium::{InPlace, MemStore, PowerCut, StartGap, StartGapConfig};
-use nvlab_units::{Geometry, Interruption, Rate, Span, Time};
+use nvlab_units::{Geometry, Rate, Span, Time};
 
 pub type Levelled = StartGap<Pcm<MemStore>>;
 
@@ -60,17 +60,8 @@ impl Setup {
                 unit_bytes: UNIT as u32,
             },
             timing: FlashTiming {
-                read: vec![Span::from_us(60)],
-                units_per_read: 1,
-                reads: PlaneReads::ONE,
-                decode: Span::ZERO,
-                one_shot: 1,
-                programs: None,
-                program: self.program,
-                erase: Span::from_us(1400),
                 transfer: Rate::from_bytes_per_second(33_000_000),
-                interruption: Interruption::Wait,
-                copy_back: false,
+                ..FlashTiming::plain(Span::from_us(60), self.program, Span::from_us(1400))
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },
             faults: self.faults,

@@ -48,18 +48,12 @@ impl Setup {
                 unit_bytes: UNIT as u32,
             },
             timing: FlashTiming {
-                read: vec![Span::from_us(25)],
                 units_per_read: if self.dies == 1 { 1 } else { self.units_per_page.div_ceil(2) },
                 reads: if self.dies == 1 || self.units_per_page % 2 == 1 {
                     PlaneReads::ONE
                 } else {
                     TWO_PLANES
                 },
-                decode: Span::ZERO,
-                one_shot: 1,
-                programs: None,
-                program: Span::from_us(200),
-                erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),
                 interruption: Interruption::Suspend {
                     latency: Span::from_us(5),
@@ -67,6 +61,7 @@ impl Setup {
                     limit: 8,
                 },
                 copy_back: self.allocation == Allocation::Dynamic,
+                ..FlashTiming::plain(Span::from_us(25), Span::from_us(200), Span::from_us(1500))
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },
             faults: self.faults,
@@ -76,15 +71,12 @@ impl Setup {
     pub fn config(&self) -> PageMapConfig {
         let units = self.dies * 20 * 8 * self.units_per_page;
         PageMapConfig {
-            logical_units: units * if self.dies == 1 { 38 } else { 50 } / 100,
             allocation: self.allocation,
             cleaning: self.cleaning,
             // Failures take erased blocks and a cut leaves open ones behind: more must be in reserve.
             free_blocks_min: if self.spare_blocks > 0 { 5 } else { 2 },
             streams: self.streams,
             wear: WearLevelling { dynamic: true, static_threshold: self.static_wear.then_some(4) },
-            trim: true,
-            verify_reads: false,
             buffer: self.buffer.map(|protected| WriteBuffer {
                 units: 4 * self.dies * self.units_per_page + 3,
                 protected,
@@ -95,7 +87,7 @@ impl Setup {
             checkpoint_units: self.checkpoint,
             demand: self.demand.clone(),
             overhead: Span::from_us(2),
-            seed: 1,
+            ..PageMapConfig::plain(units * if self.dies == 1 { 38 } else { 50 } / 100)
         }
     }
 

@@ -3,7 +3,7 @@
 
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_units::{Extent, Geometry, Histogram, Interruption, Rate, Rng, Span, Time};
 
 /// An array of dies with 40 blocks each; 80 % of it is the host's.
@@ -36,39 +36,26 @@ impl Shape {
             unit_bytes: 4096,
         };
         let timing = FlashTiming {
-            read: vec![Span::from_us(60)],
             units_per_read: self.units_per_page.min(4),
-            reads: PlaneReads::ONE,
-            decode: Span::ZERO,
-            one_shot: 1,
-            programs: None,
-            program: self.program,
-            erase: Span::from_ms(5),
             transfer: Rate::from_bytes_per_second(1_600_000_000),
             interruption: self.interruption,
-            copy_back: false,
+            ..FlashTiming::plain(Span::from_us(60), self.program, Span::from_ms(5))
         };
         let endurance = Endurance { cycles: 1000, spread: 0.0 };
         let flash = FlashConfig { rules: CellRules::Nand, geometry, timing, endurance, faults: Faults::NONE };
         let config = PageMapConfig {
             allocation: self.allocation,
-            logical_units: (geometry.units() * 8 / 10) as u32,
             cleaning: self.cleaning,
-            free_blocks_min: 2,
             streams: self.streams,
             wear: WearLevelling { dynamic: true, static_threshold: Some(50) },
-            trim: true,
             buffer: self.buffer_pages.map(|pages| WriteBuffer {
                 units: pages * self.dies * self.units_per_page,
                 protected: true,
                 absorb: false,
                 store: Span::from_us(1),
             }),
-            checkpoint_units: None,
-            demand: None,
-            verify_reads: false,
             overhead: Span::from_us(2),
-            seed: 1,
+            ..PageMapConfig::plain((geometry.units() * 8 / 10) as u32)
         };
         PageMap::new(config, Nand::new(flash, ())).unwrap()
     }
@@ -334,36 +321,25 @@ fn trimmed_drive_with_faults(seed: u64) -> PageMap {
         unit_bytes: 4096,
     };
     let timing = FlashTiming {
-        read: vec![Span::from_us(60)],
         units_per_read: 16,
-        reads: PlaneReads::ONE,
-        decode: Span::ZERO,
-        one_shot: 1,
-        programs: None,
-        program: Span::from_us(1013),
-        erase: Span::from_ms(5),
         transfer: Rate::from_bytes_per_second(1_600_000_000),
         interruption: SUSPEND,
         copy_back: true,
+        ..FlashTiming::plain(Span::from_us(60), Span::from_us(1013), Span::from_ms(5))
     };
     let faults =
         Faults { program_failure: 1e-3, erase_failure: 1e-3, factory_bad: 0.02, seed, ..Faults::NONE };
     let endurance = Endurance { cycles: 40, spread: 0.2 };
     let flash = FlashConfig { rules: CellRules::Nand, geometry, timing, endurance, faults };
     let config = PageMapConfig {
-        allocation: Allocation::Dynamic,
-        logical_units: (geometry.units() as f64 * 0.55) as u32,
         cleaning: Cleaning::DChoices { d: 10 },
         free_blocks_min: 3,
         streams: Streams::HostAndRelocated,
         wear: WearLevelling { dynamic: true, static_threshold: Some(50) },
-        trim: true,
-        buffer: None,
         checkpoint_units: Some(2 << 20),
-        demand: None,
-        verify_reads: false,
         overhead: Span::from_us(2),
         seed,
+        ..PageMapConfig::plain((geometry.units() as f64 * 0.55) as u32)
     };
     PageMap::new(config, Nand::new(flash, ())).unwrap()
 }

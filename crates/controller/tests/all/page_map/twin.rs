@@ -6,10 +6,8 @@ use nvlab_controller::page_map::{
     WriteBuffer,
 };
 use nvlab_controller::{Background, Controller, PageMap};
-use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SlcMode,
-};
-use nvlab_units::{BlockId, Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
+use nvlab_units::{BlockId, Extent, Geometry, Rate, Rng, Span, Time};
 
 fn device(
     units_per_page: u32,
@@ -26,31 +24,18 @@ fn device(
         unit_bytes: 4096,
     };
     let timing = FlashTiming {
-        read: vec![Span::from_us(60)],
-        units_per_read: 1,
-        reads: PlaneReads::ONE,
-        decode: Span::ZERO,
-        one_shot: 1,
-        programs: None,
-        program: Span::from_us(200),
-        erase: Span::from_ms(5),
         transfer: Rate::from_bytes_per_second(1_600_000_000),
-        interruption: Interruption::Wait,
-        copy_back: false,
+        ..FlashTiming::plain(Span::from_us(60), Span::from_us(200), Span::from_ms(5))
     };
     let faults = Faults { factory_bad: 0.03, seed: 7, ..Faults::NONE };
     let endurance = Endurance { cycles: 1000, spread: 0.0 };
     let flash = FlashConfig { rules: CellRules::Nand, geometry, timing, endurance, faults };
     let config = PageMapConfig {
-        allocation: Allocation::Dynamic,
         // Not a multiple of any factor.
         logical_units: (geometry.units() * 3 / 5) as u32 + 3,
         cleaning,
-        free_blocks_min: 2,
         streams,
         wear: WearLevelling { dynamic: true, static_threshold: Some(20) },
-        trim: true,
-        verify_reads: false,
         buffer: Some(WriteBuffer {
             units: 12 * units_per_page,
             protected: true,
@@ -58,9 +43,7 @@ fn device(
             store: Span::from_us(1),
         }),
         checkpoint_units,
-        demand: None,
-        overhead: Span::ZERO,
-        seed: 1,
+        ..PageMapConfig::plain(0)
     };
     PageMap::new(config, Nand::new(flash, ())).unwrap()
 }

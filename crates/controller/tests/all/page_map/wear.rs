@@ -1,9 +1,9 @@
 //! Wear levelling on a full device: how far erase counts drift apart, what it costs, and what it leaves of the order of data.
 
-use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
+use nvlab_controller::page_map::{PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Controller, PageMap};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
-use nvlab_units::{BlockId, Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
+use nvlab_units::{BlockId, Extent, Geometry, Rate, Rng, Span, Time};
 
 /// Erases of a die between two looks at its wear: at most one block is moved then.
 const LOOK_EVERY: u32 = 16;
@@ -28,17 +28,9 @@ fn geometry(blocks: u32) -> Geometry {
 
 fn flash(blocks: u32) -> FlashConfig {
     let timing = FlashTiming {
-        read: vec![Span::from_us(60)],
         units_per_read: 4,
-        reads: PlaneReads::ONE,
-        decode: Span::ZERO,
-        one_shot: 1,
-        programs: None,
-        program: Span::from_us(600),
-        erase: Span::from_ms(5),
         transfer: Rate::from_bytes_per_second(1_600_000_000),
-        interruption: Interruption::Wait,
-        copy_back: false,
+        ..FlashTiming::plain(Span::from_us(60), Span::from_us(600), Span::from_ms(5))
     };
     let endurance = Endurance { cycles: 3000, spread: 0.0 };
     FlashConfig {
@@ -52,24 +44,16 @@ fn flash(blocks: u32) -> FlashConfig {
 
 fn config(blocks: u32, streams: Streams, free_blocks_min: u32, wear: WearLevelling) -> PageMapConfig {
     PageMapConfig {
-        allocation: Allocation::Dynamic,
-        logical_units: (geometry(blocks).units() * 85 / 100) as u32,
-        cleaning: Cleaning::Greedy,
         free_blocks_min,
         streams,
         wear,
-        trim: true,
-        verify_reads: false,
         buffer: Some(WriteBuffer {
             units: 32 * DIES * 8,
             protected: true,
             absorb: false,
             store: Span::from_us(1),
         }),
-        checkpoint_units: None,
-        demand: None,
-        overhead: Span::ZERO,
-        seed: 1,
+        ..PageMapConfig::plain((geometry(blocks).units() * 85 / 100) as u32)
     }
 }
 

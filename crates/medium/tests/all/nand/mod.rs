@@ -8,10 +8,10 @@ mod reopen;
 use crate::kept::Kept;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SPARE_BYTES, SlcMode,
+    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SPARE_BYTES, SlcMode,
 };
 use nvlab_medium::{MediumError, MemStore, PowerCut};
-use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Rate, Span, Time};
+use nvlab_units::{BlockId, Geometry, Ppa, Rate, Span, Time};
 
 const UNIT: usize = 8;
 const BLOCK: BlockId = BlockId(1);
@@ -27,17 +27,9 @@ fn config(rules: CellRules, units_per_page: u32, seed: u64) -> FlashConfig {
         unit_bytes: UNIT as u32,
     };
     let timing = FlashTiming {
-        read: vec![Span::from_us(60)],
-        units_per_read: 1,
-        reads: PlaneReads::ONE,
-        decode: Span::ZERO,
-        one_shot: 1,
-        programs: None,
-        program: Span::from_us(800),
-        erase: Span::from_us(1500),
         transfer: Rate::from_bytes_per_second(40_000_000),
-        interruption: Interruption::Wait,
         copy_back: true,
+        ..FlashTiming::plain(Span::from_us(60), Span::from_us(800), Span::from_us(1500))
     };
     let faults = Faults { seed, ..Faults::NONE };
     let endurance = Endurance { cycles: 1000, spread: 0.0 };

@@ -4,11 +4,9 @@
 mod model;
 
 use model::{Change, Model, Op, Step, check_ticket, draw, perform};
-use nvlab_medium::flash::{
-    CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig, PlaneReads,
-};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::{MediumError, MemStore, PowerCut};
-use nvlab_units::{BlockId, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_units::{BlockId, Geometry, Interruption, Rng, Span, Time};
 use std::collections::BTreeSet;
 
 const PS: Span = Span::from_ps(1);
@@ -29,17 +27,8 @@ fn small(seed: u64) -> NorConfig {
                 unit_bytes: 4,
             },
             timing: FlashTiming {
-                read: vec![Span::from_ns(100)],
-                units_per_read: 1,
-                reads: PlaneReads::ONE,
-                decode: Span::ZERO,
-                one_shot: 1,
-                programs: None,
-                program: Span::from_us(4),
-                erase: Span::from_us(50),
-                transfer: Rate::from_bytes_per_second(0),
                 interruption: SUSPEND,
-                copy_back: false,
+                ..FlashTiming::plain(Span::from_ns(100), Span::from_us(4), Span::from_us(50))
             },
             endurance: Endurance { cycles: 10_000, spread: 0.0 },
             faults: Faults { seed, ..Faults::NONE },

@@ -4,8 +4,8 @@
 use super::*;
 use crate::held::Opening;
 use crate::watched::{Controls, Onlooker, Sight, Step};
+use nvlab_trace::columns::{Columns, Origin};
 use nvlab_workload::Op;
-use nvlab_workload::columns::{Columns, Origin};
 use nvlab_workload::replay::{Replay, ReplaySpec};
 
 const DEPTH: u32 = 16;

@@ -7,12 +7,10 @@ use super::Backed;
 use crate::mapped_store::MappedStore;
 use crate::slots::tests::{Killed, between_stores, spend_from};
 use crate::slots::{SlotLayout, Slots};
-use nvlab_controller::page_map::{
-    Allocation, Cleaning, PageMapConfig, PageMapMedia, Streams, WearLevelling, WriteBuffer,
-};
+use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap, Powered};
 use nvlab_medium::Store;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_os::Mapping;
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::cell::Cell;
@@ -87,14 +85,6 @@ impl World {
             rules: CellRules::Nand,
             geometry,
             timing: FlashTiming {
-                read: vec![Span::from_us(25)],
-                units_per_read: 1,
-                reads: PlaneReads::ONE,
-                decode: Span::ZERO,
-                one_shot: 1,
-                programs: None,
-                program: Span::from_us(200),
-                erase: Span::from_us(1500),
                 transfer: Rate::from_bytes_per_second(40_000_000),
                 interruption: Interruption::Suspend {
                     latency: Span::from_us(5),
@@ -102,24 +92,19 @@ impl World {
                     limit: u32::MAX,
                 },
                 copy_back: true,
+                ..FlashTiming::plain(Span::from_us(25), Span::from_us(200), Span::from_us(1500))
             },
             endurance: Endurance { cycles: 1000, spread: 0.0 },
             faults,
         };
         let config = PageMapConfig {
-            allocation: Allocation::Dynamic,
-            logical_units: 60 * units_per_page,
-            cleaning: Cleaning::Greedy,
             free_blocks_min: 3,
             streams: Streams::HostAndRelocated,
             wear: WearLevelling { dynamic: true, static_threshold: None },
-            trim: true,
-            verify_reads: false,
             buffer: Some(WriteBuffer { units: buffer, protected: true, absorb, store: Span::from_us(1) }),
             checkpoint_units: Some(150),
-            demand: None,
             overhead: Span::from_us(2),
-            seed: 1,
+            ..PageMapConfig::plain(60 * units_per_page)
         };
         let (nand, battery) = (nameless(), nameless());
         nand.set_len(SlotLayout::new(&geometry).unwrap().bytes()).unwrap();

@@ -107,15 +107,8 @@ impl IozoneConfig {
     pub fn parse(whole: &str) -> std::result::Result<IozoneConfig, WorkloadError> {
         let words = Words::new(whole, &[&KEYS[..], &VolumeConfig::KEYS].concat(), &[])?;
         let default = IozoneConfig::default();
-        let modes = Mode::ALL.map(|(name, _)| name).join(", ");
-        let mode = match words.value("mode") {
-            None => default.mode,
-            Some(name) => match Mode::ALL.into_iter().find(|&(known, _)| known == name) {
-                Some((_, mode)) => mode,
-                None => return Err(words.wrong("mode", &modes)),
-            },
-        };
-        let bytes = |key, default| Ok(words.quantity(key, words::size)?.unwrap_or(default));
+        let mode = words.choice("mode", &Mode::ALL)?.unwrap_or(default.mode);
+        let bytes = |key, default| words.quantity(key, words::size).map(|found| found.unwrap_or(default));
         let record_bytes = bytes("record", default.record_bytes as u64)?;
         if record_bytes == 0 || record_bytes > 1 << 20 || !record_bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(words.wrong("record", "a multiple of 512 B, at most 1 MiB"));

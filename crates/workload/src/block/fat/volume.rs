@@ -165,7 +165,7 @@ impl VolumeConfig {
         words: &Words<'_>,
         default: VolumeConfig,
     ) -> std::result::Result<VolumeConfig, WorkloadError> {
-        let bytes = |key, default| Ok(words.quantity(key, words::size)?.unwrap_or(default));
+        let bytes = |key, default| words.quantity(key, words::size).map(|found| found.unwrap_or(default));
         let cluster_bytes = bytes("cluster", default.cluster_bytes as u64)?;
         if !cluster_bytes.is_power_of_two() || !(SECTOR as u64..=CLUSTER_BYTES_MAX).contains(&cluster_bytes) {
             return Err(words.wrong("cluster", "a power of two from 512 B to 32 KiB"));

@@ -2,7 +2,8 @@
 
 use super::lists::{IGNORED, IGNORED_PREFIXES, KNOWN, LEFT_OUT, REFUSED, ZONES, canonical, has};
 use super::options::Options;
-use crate::{WorkloadError, suggest};
+use crate::WorkloadError;
+use nvlab_units::suggest;
 use std::path::Path;
 
 /// Includes within includes, at most.

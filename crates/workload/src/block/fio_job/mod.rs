@@ -37,9 +37,10 @@ mod tests;
 
 use super::generator::{Amount, AnyGenerator, GeneratorSpec, Mix};
 use super::together::{Issue, Rate};
-use crate::{Span, WorkloadError, suggest};
+use crate::{Span, WorkloadError};
 use nvlab_units::Rng;
 use nvlab_units::quantity::told_bytes;
+use nvlab_units::suggest;
 use std::path::Path;
 
 /// A parsed job file.

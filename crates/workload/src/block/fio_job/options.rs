@@ -50,24 +50,19 @@ impl Options {
 
     /// The error for the value of `key`, which is set.
     pub fn wrong(&self, key: &'static str, allowed: &str) -> WorkloadError {
-        let set = self.find(key);
-        WorkloadError::Line {
-            file: set.map(|set| set.file.clone()).unwrap_or_default(),
-            line: set.map_or(0, |set| set.line),
-            column: key.into(),
-            found: self.value(key).unwrap_or("").to_owned(),
-            allowed: allowed.to_owned(),
-        }
+        let found = self.value(key).unwrap_or("");
+        self.error(key, format!("{key} '{found}' is wrong: {allowed}"))
     }
 
     /// The error for `key`, which is set and not done here.
     pub fn refused(&self, key: &'static str, reason: &str) -> WorkloadError {
+        self.error(key, format!("{key} is not done here: {reason}"))
+    }
+
+    fn error(&self, key: &str, reason: String) -> WorkloadError {
         let set = self.find(key);
-        WorkloadError::Job {
-            file: set.map(|set| set.file.clone()).unwrap_or_default(),
-            line: set.map_or(0, |set| set.line),
-            reason: format!("{key} is not done here: {reason}"),
-        }
+        let file = set.map(|set| set.file.clone()).unwrap_or_default();
+        WorkloadError::Job { file, line: set.map_or(0, |set| set.line), reason }
     }
 
     /// True if the option is given without a value or is 1.

@@ -1,14 +1,15 @@
 //! The text of a generator: `'zipf theta=0.99 read=70% bs=4KiB qd=32 span=1GiB'`, and making it for a device.
 
 use super::{AnyGenerator, Generator, Mix, Plan, Sizes, jesd219};
+use crate::WorkloadError;
 use crate::addresses::{
     AnyAddresses, Jumps, Normal, Partly, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zone,
     Zones, hot,
 };
 use crate::arrivals::{Limits, Pace};
 use crate::words::{self, Words};
-use crate::{WorkloadError, suggest};
 use nvlab_units::quantity;
+use nvlab_units::suggest;
 
 /// The kinds of generators, as written in the text.
 pub const KINDS: [&str; 7] =

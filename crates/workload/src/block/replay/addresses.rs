@@ -1,8 +1,8 @@
 //! Applies the modifiers to a trace's rows before it is replayed.
 
 use super::{ReplayReport, ReplaySpec};
-use crate::columns::{Columns, op_of};
-use crate::{Op, Request, Span};
+use crate::{Op, Request, Span, Time};
+use nvlab_trace::Columns;
 use nvlab_units::quantity::{display_bytes, told_bytes};
 
 /// Volumes begin at multiples of this when several are laid out.
@@ -35,7 +35,7 @@ pub(super) fn prepare(
         if spec.clips_trims {
             clip_trims(columns, extent, report);
         }
-        compact(columns, extent);
+        compact(columns, extent)?;
     }
     if let Some(unit) = spec.align {
         align(columns, unit, report)?;
@@ -54,42 +54,38 @@ pub(super) fn prepare(
 
 fn cut_and_scale(columns: &mut Columns, spec: &ReplaySpec, report: &mut ReplayReport) -> Result<(), String> {
     if let Some(first) = spec.first {
-        let kept = columns.at_ps.partition_point(|&at| at < first.ps());
+        let kept = columns.at_ps().partition_point(|&at| at < first.ps());
         report.too_late = (columns.len() - kept) as u64;
         columns.truncate(kept);
     }
     if spec.scale_time != 1.0 {
         // In units of 2^-32: exact for 0.5, and monotonic for any factor.
         let factor = (spec.scale_time * (1u64 << 32) as f64).round() as u128;
-        for at in &mut columns.at_ps {
-            let scaled = (*at as u128 * factor) >> 32;
-            *at = u64::try_from(scaled)
-                .map_err(|_| "with scale-time it lasts more than 213 days".to_owned())?;
-        }
+        columns.update(|_, request| -> Result<(), String> {
+            let scaled = u64::try_from((request.at.ps() as u128 * factor) >> 32);
+            request.at =
+                Time::from_ps(scaled.map_err(|_| "with scale-time it lasts more than 213 days".to_owned())?);
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
 /// The end of the last byte accessed.
 fn end_of(columns: &Columns) -> u64 {
-    columns
-        .offset
-        .iter()
-        .zip(&columns.bytes)
-        .map(|(&offset, &bytes)| offset + bytes as u64)
-        .max()
-        .unwrap_or(0)
+    let places = columns.offsets().iter().zip(columns.lengths());
+    places.map(|(&offset, &bytes)| offset + bytes as u64).max().unwrap_or(0)
 }
 
 /// Lays the volumes out one after another.
 fn lay_out(columns: &mut Columns) -> Result<(), String> {
-    if columns.volumes.len() < 2 {
+    if columns.volumes().len() < 2 {
         return Ok(());
     }
-    let mut ends = vec![0u64; columns.volumes.len()];
-    for row in 0..columns.len() {
-        let end = &mut ends[columns.volume[row] as usize];
-        *end = (*end).max(columns.offset[row] + columns.bytes[row] as u64);
+    let mut ends = vec![0u64; columns.volumes().len()];
+    for request in columns.iter() {
+        let end = &mut ends[request.volume as usize];
+        *end = (*end).max(request.end());
     }
     let mut next = 0u64;
     let mut starts = Vec::with_capacity(ends.len());
@@ -100,19 +96,20 @@ fn lay_out(columns: &mut Columns) -> Result<(), String> {
             .and_then(|length| next.checked_add(length))
             .ok_or("its volumes together pass 2^64 bytes")?;
     }
-    for row in 0..columns.len() {
-        if columns.bytes[row] > 0 {
-            columns.offset[row] += starts[columns.volume[row] as usize];
+    columns.update(|_, request| {
+        if request.bytes > 0 {
+            request.offset += starts[request.volume as usize];
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The numbers of the extents accessed, ascending.
 fn touched(columns: &Columns, extent: u64) -> Vec<u64> {
     const SORT_AT: usize = 1 << 20;
     let (mut extents, mut sort_at, mut last) = (Vec::new(), SORT_AT, u64::MAX);
-    for (&offset, &bytes) in columns.offset.iter().zip(&columns.bytes).filter(|(_, bytes)| **bytes > 0) {
+    let places = columns.offsets().iter().zip(columns.lengths());
+    for (&offset, &bytes) in places.filter(|(_, bytes)| **bytes > 0) {
         for number in offset / extent..=(offset + bytes as u64 - 1) / extent {
             if number != last {
                 extents.push(number);
@@ -137,14 +134,12 @@ fn clip_trims(columns: &mut Columns, extent: u64, report: &mut ReplayReport) {
     let mut used = columns.clone();
     used.retain(|request| request.op != Op::Trim);
     let used = touched(&used, extent);
-    let mut clipped =
-        Columns { volumes: columns.volumes.clone(), origin: columns.origin.clone(), ..Columns::default() };
-    for row in 0..columns.len() {
-        let request = columns.request(row);
+    let mut clipped = columns.emptied();
+    for (row, request) in columns.iter().enumerate() {
         let mut push = |offset, bytes| {
             let piece = Request { offset, bytes, ..request };
-            match columns.response_ps.get(row) {
-                Some(&response) => clipped.push_answered(piece, Span::from_ps(response)),
+            match columns.response_ps() {
+                Some(responses) => clipped.push_answered(piece, Span::from_ps(responses[row])),
                 None => clipped.push(piece),
             }
         };
@@ -173,41 +168,37 @@ fn clip_trims(columns: &mut Columns, extent: u64, report: &mut ReplayReport) {
     *columns = clipped;
 }
 
-fn compact(columns: &mut Columns, extent: u64) {
+fn compact(columns: &mut Columns, extent: u64) -> Result<(), String> {
     let extents = touched(columns, extent);
     let mut last = (u64::MAX, 0);
-    for row in 0..columns.len() {
-        if columns.bytes[row] == 0 {
-            continue;
+    columns.update(|_, request| {
+        let number = request.offset / extent;
+        if request.bytes > 0 && number != last.0 {
+            let place = extents.binary_search(&number).expect("every extent of a request is touched");
+            last = (number, place as u64);
         }
-        let number = columns.offset[row] / extent;
-        if number != last.0 {
-            last = (
-                number,
-                extents.binary_search(&number).expect("every extent of a request is touched") as u64,
-            );
+        if request.bytes > 0 {
+            // All extents of a request are kept, so they stay adjacent.
+            request.offset = last.1 * extent + request.offset % extent;
         }
-        // All extents of a request are kept, so they stay adjacent.
-        columns.offset[row] = last.1 * extent + columns.offset[row] % extent;
-    }
+        Ok(())
+    })
 }
 
 fn align(columns: &mut Columns, unit: u64, report: &mut ReplayReport) -> Result<(), String> {
     let mut empty = false;
-    for row in 0..columns.len() {
-        let (offset, bytes) = (columns.offset[row], columns.bytes[row] as u64);
-        let end = offset + bytes;
+    columns.update(|row, request| {
+        let (offset, bytes, end) = (request.offset, request.bytes as u64, request.end());
         if bytes == 0 || (offset.is_multiple_of(unit) && end.is_multiple_of(unit)) {
-            continue;
+            return Ok(());
         }
-        if op_of(columns.op[row]) == Op::Trim {
+        if request.op == Op::Trim {
             let (start, end) = (offset.next_multiple_of(unit), end / unit * unit);
             let left = end.saturating_sub(start);
-            columns.offset[row] = start;
-            columns.bytes[row] = left as u32;
+            (request.offset, request.bytes) = (start, left as u32);
             empty |= left == 0;
             *(if left == 0 { &mut report.dropped_trims } else { &mut report.narrowed_trims }) += 1;
-            continue;
+            return Ok(());
         }
         let start = offset / unit * unit;
         let wide = end
@@ -217,11 +208,11 @@ fn align(columns: &mut Columns, unit: u64, report: &mut ReplayReport) -> Result<
         let Some(wide) = wide else {
             return Err(format!("request {row} of {bytes} bytes cannot be widened to {}", told_bytes(unit)));
         };
-        columns.offset[row] = start;
-        columns.bytes[row] = wide;
+        (request.offset, request.bytes) = (start, wide);
         report.widened += 1;
         report.widened_bytes += wide as u64 - bytes;
-    }
+        Ok(())
+    })?;
     if empty {
         columns.retain(|request| request.bytes > 0 || request.op == Op::Flush);
     }
@@ -229,20 +220,20 @@ fn align(columns: &mut Columns, unit: u64, report: &mut ReplayReport) -> Result<
 }
 
 fn wrap(columns: &mut Columns, part_bytes: u64, unit: u64, report: &mut ReplayReport) -> Result<(), String> {
-    for row in 0..columns.len() {
-        let (offset, bytes) = (columns.offset[row], columns.bytes[row] as u64);
+    columns.update(|row, request| {
+        let bytes = request.bytes as u64;
         if bytes > part_bytes {
             let sizes = (told_bytes(bytes), told_bytes(part_bytes));
             return Err(format!("request {row} of {} is larger than the room of {}", sizes.0, sizes.1));
         }
-        if offset + bytes > part_bytes {
+        if request.end() > part_bytes {
             report.wrapped += 1;
             // A request that would exceed the end is moved down until it fits.
             let last_start = (part_bytes - bytes) / unit * unit;
-            columns.offset[row] = (offset % part_bytes).min(last_start);
+            request.offset = (request.offset % part_bytes).min(last_start);
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The advice in an error: which modifier would help.

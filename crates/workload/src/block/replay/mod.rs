@@ -21,6 +21,7 @@
 //! A period lasts from the first request to the last plus a mean gap, so that consecutive periods do not overlap.
 
 mod addresses;
+mod heap;
 mod program;
 mod spec;
 #[cfg(test)]
@@ -30,8 +31,8 @@ pub use program::{Program, Rerun};
 pub use spec::ReplaySpec;
 
 use super::BlockWorkload;
-use crate::columns::{Columns, op_of};
 use crate::{Batch, Op, Pacing, Request, Time, Workload, WorkloadError};
+use nvlab_trace::Columns;
 use nvlab_units::Rng;
 use nvlab_units::quantity::display_bytes;
 use std::cmp::Reverse;
@@ -134,7 +135,7 @@ impl Replay {
             return Err(refuse("nothing is left to replay".to_owned()));
         }
         report.requests = columns.len() as u64;
-        let last = columns.at_ps[columns.len() - 1];
+        let last = columns.at_ps()[columns.len() - 1];
         let gap = last / (columns.len() as u64 - 1).max(1);
         let passes = spec.loops.max(1);
         let period_ps = last.checked_add(gap.max(1)).filter(|period| period.checked_mul(passes).is_some());
@@ -211,26 +212,13 @@ impl Replay {
     fn fill_single(&mut self, batch: &mut Batch) -> usize {
         let columns = &*self.columns;
         let count = batch.room().min(columns.len() - self.row);
-        let rows = self.row..self.row + count;
+        let mut rows = columns.rows(self.row..self.row + count);
         let is_closed = self.depth.is_some();
         let base_ps = self.pass * self.period_ps;
-        let (at, offset, bytes) =
-            (&columns.at_ps[rows.clone()], &columns.offset[rows.clone()], &columns.bytes[rows.clone()]);
-        let (op, volume) = (&columns.op[rows.clone()], &columns.volume[rows]);
-        let mut i = 0;
         batch.extend(count, || {
-            let request = Request {
-                at: if is_closed { Time::ZERO } else { Time::from_ps(base_ps + at[i]) },
-                offset: offset[i],
-                bytes: bytes[i],
-                op: op_of(op[i]),
-                fua: op[i] & crate::columns::FUA_BIT != 0,
-                volume: volume[i],
-                stream: self.stream,
-                ..Request::default()
-            };
-            i += 1;
-            request
+            let request = rows.next().expect("as many rows as requests");
+            let at = if is_closed { Time::ZERO } else { Time::from_ps(base_ps + request.at.ps()) };
+            Request { at, stream: self.stream, ..request }
         });
         self.row += count;
         count
@@ -248,7 +236,7 @@ impl Replay {
                 std::collections::binary_heap::PeekMut::pop(head);
             } else {
                 let next = (row + 1) % rows as u64;
-                let (at, begun) = (self.columns.at_ps[next as usize], self.columns.at_ps[first as usize]);
+                let (at, begun) = (self.columns.at_ps()[next as usize], self.columns.at_ps()[first as usize]);
                 let since = if next > first as u64 { at - begun } else { at + (self.period_ps - begun) };
                 *head = Reverse((since, tenant, done + 1));
                 drop(head);

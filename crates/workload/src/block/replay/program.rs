@@ -15,7 +15,7 @@
 //!    caches that had time to prefetch.
 //! 3. Overheads between device and program during the recording (kernel, NBD or FUSE) count as computing.
 
-use crate::columns::Columns;
+use nvlab_trace::Columns;
 use nvlab_units::{Span, Time};
 
 /// What each row of a trace waits for.
@@ -149,8 +149,8 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::Origin;
     use crate::{Op, Request};
+    use nvlab_trace::columns::Origin;
     use nvlab_units::Rng;
 
     fn trace(rows: &[(u64, u64)]) -> Columns {

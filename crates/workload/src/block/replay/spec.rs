@@ -1,11 +1,11 @@
 //! The text of a replay: `'web.csv.gz:msr compact first=1h copies=4'`.
 
-use crate::columns::Columns;
-use crate::trace::{self, Format, ReadOptions, ReadReport, TableSpec};
+use super::heap;
 use crate::words::{self, Words};
-use crate::{Span, WorkloadError, suggest};
-use nvlab_units::quantity;
-use std::path::PathBuf;
+use crate::{Span, WorkloadError};
+use nvlab_trace::{self as trace, Columns, Format, ReadOptions, ReadReport, TableSpec, WriteReport};
+use nvlab_units::{quantity, suggest};
+use std::path::{Path, PathBuf};
 
 const KEYS: [&str; 18] = [
     "scale-time",
@@ -38,18 +38,8 @@ const COPIES_MAX: u64 = 65_536;
 pub struct ReplaySpec {
     /// The file, `builtin:NAME` or `heap:NAME`.
     pub path: PathBuf,
-    /// Its format; `None`: detected.
-    pub format: Option<Format>,
-    /// The volumes to replay, by name; empty for all.
-    pub volumes: Vec<String>,
-    /// blkparse only: the action to replay.
-    pub action: u8,
-    /// Lines that fit no request are left out, up to this many.
-    pub skip_bad: u64,
-    /// Only so many lines are read, at least; `None`: all.
-    pub lines_max: Option<u64>,
-    /// What a text table has in its columns.
-    pub table: TableSpec,
+    /// How it is read.
+    pub reading: ReadOptions,
     /// Only what begins before this, in recorded time.
     pub first: Option<Span>,
     /// Times are multiplied by this: 0.5 is twice as fast.
@@ -79,12 +69,7 @@ impl ReplaySpec {
     pub fn new(path: impl Into<PathBuf>) -> ReplaySpec {
         ReplaySpec {
             path: path.into(),
-            format: None,
-            volumes: Vec::new(),
-            action: b'D',
-            skip_bad: 0,
-            lines_max: None,
-            table: TableSpec::default(),
+            reading: ReadOptions::default(),
             first: None,
             scale_time: 1.0,
             loops: 1,
@@ -148,14 +133,17 @@ impl ReplaySpec {
         }
         let table = table(&words, format)?;
         let volumes = words.value("volume").map(|names| names.split(',').map(str::to_owned).collect());
-        Ok(ReplaySpec {
-            path,
+        let reading = ReadOptions {
             format,
             volumes: volumes.unwrap_or_default(),
             action,
             skip_bad: words.number("skip-bad", 0..=u64::MAX)?.unwrap_or(0),
             lines_max: None,
             table,
+        };
+        Ok(ReplaySpec {
+            path,
+            reading,
             first: words.quantity("first", quantity::span)?,
             scale_time,
             loops: words.number("loop", 1..=u32::MAX as u64)?.unwrap_or(1),
@@ -170,16 +158,25 @@ impl ReplaySpec {
         })
     }
 
-    /// Reads the file.
+    /// Reads the file, or runs the program.
     pub fn read(&self) -> Result<(Columns, ReadReport), WorkloadError> {
-        trace::read(&self.path, &self.reading())
+        match heap::name(&self.path) {
+            Some(name) => heap::read(name, &self.reading),
+            None => Ok(trace::read(&self.path, &self.reading)?),
+        }
     }
 
-    /// How it is read.
-    pub fn reading(&self) -> ReadOptions {
-        let ReplaySpec { format, action, skip_bad, lines_max, .. } = *self;
-        let (volumes, table) = (self.volumes.clone(), self.table.clone());
-        ReadOptions { format, volumes, action, skip_bad, lines_max, table }
+    /// Writes every volume below `folder`, as [`nvlab_trace::split()`] does.
+    pub fn split(
+        &self,
+        as_format: (Format, &str),
+        folder: &Path,
+    ) -> Result<(Vec<(PathBuf, WriteReport)>, ReadReport), WorkloadError> {
+        if heap::name(&self.path).is_some() {
+            let (columns, report) = self.read()?;
+            return Ok((trace::split_columns(&columns, as_format, folder)?, report));
+        }
+        Ok(trace::split(&self.path, &self.reading, as_format, folder)?)
     }
 }
 
@@ -199,7 +196,7 @@ fn table(words: &Words, format: Option<Format>) -> Result<TableSpec, WorkloadErr
 /// `FILE`, `FILE:FORMAT` or `builtin:NAME`. A colon is taken as part of the name if a file with that name exists.
 fn path_and_format(words: &Words) -> Result<(PathBuf, Option<Format>), WorkloadError> {
     let head = words.head.as_str();
-    if trace::PREFIXES.iter().any(|prefix| head.starts_with(prefix)) {
+    if trace::PREFIXES.iter().chain([&heap::PREFIX]).any(|prefix| head.starts_with(prefix)) {
         return Ok((head.into(), None));
     }
     let Some((file, format)) =

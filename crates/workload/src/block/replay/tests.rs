@@ -1,13 +1,14 @@
 //! Tests of replays: every modifier, and their order.
 
 use super::*;
-use crate::columns::Origin;
+use nvlab_trace::columns::Origin;
+use nvlab_trace::{Format, ReadOptions};
 
 /// `(microseconds, offset, bytes, op, volume)`.
 fn trace(rows: &[(u64, u64, u32, Op, u16)]) -> Columns {
     let mut columns = Columns::new(Origin::default());
-    while columns.volumes.len() <= rows.iter().map(|row| row.4 as usize).max().unwrap_or(0) {
-        let name = columns.volumes.len().to_string();
+    while columns.volumes().len() <= rows.iter().map(|row| row.4 as usize).max().unwrap_or(0) {
+        let name = columns.volumes().len().to_string();
         columns.add_volume(name);
     }
     for &(us, offset, bytes, op, volume) in rows {
@@ -209,12 +210,15 @@ fn texts_are_read_and_slips_explained() {
         ReplaySpec::parse("\"my trace.csv.gz\":msr first=1 h scale-time=0.5 compact=2MiB wrap volume=a,b")
             .unwrap();
     let expected = ReplaySpec {
-        format: Some(crate::trace::Format::Msr),
+        reading: ReadOptions {
+            format: Some(Format::Msr),
+            volumes: vec!["a".to_owned(), "b".to_owned()],
+            ..ReadOptions::default()
+        },
         first: Some(crate::Span::from_ms(3_600_000)),
         scale_time: 0.5,
         compact: Some(2 * MIB),
         wrap: true,
-        volumes: vec!["a".to_owned(), "b".to_owned()],
         ..ReplaySpec::new("my trace.csv.gz")
     };
     assert_eq!(spec, expected);

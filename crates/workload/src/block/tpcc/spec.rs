@@ -25,6 +25,7 @@ const KEYS: [&str; 12] = [
 ];
 /// Rows are counted in 32 bits: 4.3 billion order lines.
 const WAREHOUSES_MAX: u32 = 10_000;
+const MIXES: [(&str, Mix); 2] = [("new-order", Mix::NewOrder), ("full", Mix::Full)];
 const PAGE_BYTES: std::ops::RangeInclusive<u64> = 1024..=65_536;
 
 impl TpccConfig {
@@ -49,11 +50,7 @@ impl TpccConfig {
         Ok(TpccConfig {
             warehouses: warehouses.map_or(default.warehouses, |number| number as u32),
             pool_bytes,
-            mix: match words.value("mix") {
-                None | Some("new-order") => Mix::NewOrder,
-                Some("full") => Mix::Full,
-                Some(_) => return Err(words.wrong("mix", "new-order or full")),
-            },
+            mix: words.choice("mix", &MIXES)?.unwrap_or(default.mix),
             page_bytes: page_bytes as u32,
             checkpoint_every: match words.value("checkpoint") {
                 None | Some("off") => 0,

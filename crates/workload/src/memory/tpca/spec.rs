@@ -22,6 +22,7 @@ const KEYS: [&str; 12] = [
     "arrivals",
     "until",
 ];
+const READS: [(&str, RecordReads); 2] = [("balance", RecordReads::Balance), ("record", RecordReads::Whole)];
 const BRANCHES_MAX: u64 = 1_000_000;
 /// Keys and pointers are words of 4 B.
 const SPACE_MAX: u64 = 1 << 32;
@@ -53,12 +54,7 @@ impl TpcaConfig {
             fanout: number("fanout", default.fanout, 4096)?,
             page_bytes: size("page", default.page_bytes, 64..=65_536)?,
             spread_hot: words.on_off("spread-hot")?.unwrap_or(default.spread_hot),
-            record_reads: match words.value("reads") {
-                None => default.record_reads,
-                Some("balance") => RecordReads::Balance,
-                Some("record") => RecordReads::Whole,
-                Some(_) => return Err(words.wrong("reads", "balance or record")),
-            },
+            record_reads: words.choice("reads", &READS)?.unwrap_or(default.record_reads),
             home: match words.value("home") {
                 None | Some("off") => None,
                 Some(_) => words.quantity("home", quantity::fraction)?,

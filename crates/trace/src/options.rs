@@ -1,0 +1,34 @@
+//! How a trace is read.
+
+use crate::format::Format;
+use crate::table::TableSpec;
+
+/// Options of a read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; `None`: detected.
+    pub format: Option<Format>,
+    /// The volumes to keep, by name; empty for all.
+    pub volumes: Vec<String>,
+    /// blkparse only: the action to keep. `D`, issued to the driver, is what a device sees.
+    pub action: u8,
+    /// Lines that fit no request are left out, up to this many; the next is an error.
+    pub skip_bad: u64,
+    /// Only so many lines are read, at least: enough for a look at the beginning.
+    pub lines_max: Option<u64>,
+    /// What a text table has in its columns.
+    pub table: TableSpec,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions {
+            format: None,
+            volumes: Vec::new(),
+            action: b'D',
+            skip_bad: 0,
+            lines_max: None,
+            table: TableSpec::default(),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Tables of this process as traces: `table:HASH`, with the hash of the requests.
+//!
+//! 1. The same requests have the same name in every process; another process has them once it was given their [`file()`].
+//! 2. A table is kept, as a column file (about 10 bytes a request), until the process ends: a name is a text, and nobody knows
+//!    who still has it.
+
+use crate::columns::Columns;
+use crate::parquet;
+use crate::{TraceError, nvt};
+use arrow_array::RecordBatchReader;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What their names begin with.
+pub(crate) const PREFIX: &str = "table:";
+/// What messages call a table that has no name yet.
+const TABLE: &str = "table";
+
+/// The file of a table.
+type File = Arc<Vec<u8>>;
+
+static KEPT: LazyLock<Mutex<HashMap<String, File>>> = LazyLock::new(Mutex::default);
+
+fn kept() -> MutexGuard<'static, HashMap<String, File>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The name of a table without the prefix, if `path` is one.
+pub(crate) fn name(path: &Path) -> Option<&str> {
+    path.to_str()?.strip_prefix(PREFIX)
+}
+
+/// The requests of a table with the columns of a trace in Parquet (`nvlab explain traces`), which is not kept.
+pub fn columns(batches: impl RecordBatchReader + Send + 'static) -> Result<Columns, TraceError> {
+    Ok(parquet::take(batches, TABLE)?.0)
+}
+
+/// Keeps such a table; returns its name, `table:HASH`.
+pub fn keep(batches: impl RecordBatchReader + Send + 'static) -> Result<String, TraceError> {
+    let mut columns = columns(batches)?;
+    columns.origin.hash = xxh3_64(&encoded(&columns));
+    let name = format!("{:016x}", columns.origin.hash);
+    let file = Arc::new(encoded(&columns));
+    kept().insert(name.clone(), file);
+    Ok(format!("{PREFIX}{name}"))
+}
+
+/// Keeps the file of a table of another process, under the name it has there.
+pub fn keep_file(bytes: Vec<u8>) -> Result<(), TraceError> {
+    let columns = nvt::decode(&bytes, TABLE)?;
+    let name = format!("{:016x}", columns.origin.hash);
+    kept().insert(name, Arc::new(bytes));
+    Ok(())
+}
+
+/// The file of a table, by its name without the prefix.
+pub fn file(name: &str) -> Result<File, TraceError> {
+    let found = kept().get(name).cloned();
+    found.ok_or_else(|| TraceError::Refused {
+        what: format!("{PREFIX}{name}"),
+        reason: "this process has no such table: the Python package makes them of data frames".to_owned(),
+    })
+}
+
+fn encoded(columns: &Columns) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    nvt::encode(columns, &mut bytes).expect("a vector takes all bytes");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Op, Request};
+    use crate::{ReadOptions, read, record_batch};
+    use arrow_array::RecordBatchIterator;
+    use nvlab_units::Time;
+
+    #[test]
+    fn a_table_reads_as_it_was_and_has_the_name_of_its_requests() {
+        let mut columns = Columns::new(Default::default());
+        for number in 0..1000 {
+            let (at, offset) = (Time::from_ps(number * 1000), number * 4096);
+            columns.push(Request { at, offset, bytes: 4096, op: Op::Write, ..Request::default() });
+        }
+        let table = |rows| {
+            let batch = record_batch(&columns, rows);
+            RecordBatchIterator::new([Ok(batch.clone())], batch.schema())
+        };
+        let kept = keep(table(0..1000)).unwrap();
+        assert_eq!(keep(table(0..1000)).unwrap(), kept);
+        assert_ne!(keep(table(0..999)).unwrap(), kept);
+        let (found, _) = read(kept.as_ref(), &ReadOptions::default()).unwrap();
+        assert_eq!((found.at_ps(), found.offsets()), (columns.at_ps(), columns.offsets()));
+        assert_eq!(kept, format!("{PREFIX}{:016x}", found.origin.hash));
+        let bytes = file(&kept[PREFIX.len()..]).unwrap().to_vec();
+        keep_file(bytes).unwrap();
+        let error = read("table:0".as_ref(), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.starts_with("table:0: this process has no such table"), "{error}");
+    }
+}
