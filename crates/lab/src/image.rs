@@ -113,7 +113,7 @@ pub fn run(
     let built = device::any(design, plan.seed, Some(InMemory { filled: false }));
     let device = built.map_err(|why| match why {
         BuildError::Memory(_) => ImageError::Memory(why.to_string()),
-        BuildError::Design(_) | BuildError::Recovery(_) => ImageError::Unbuildable(why.to_string()),
+        _ => ImageError::Unbuildable(why.to_string()),
     })?;
     let capacity = device.capacity_bytes();
     let file = &plan.file;

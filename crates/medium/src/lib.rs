@@ -18,6 +18,7 @@
 //! | [`store`] | where bytes are kept | |
 //! | [`banks`], [`tally`] | word access times, interleaved banks; counts of operations | |
 
+mod any_store;
 pub mod banks;
 pub mod disk;
 pub mod error;
@@ -29,6 +30,7 @@ pub mod store;
 pub mod tally;
 mod undo;
 
+pub use any_store::AnyStore;
 pub use error::MediumError;
 pub use start_gap::{StartGap, StartGapConfig};
 pub use store::{MemStore, Store, is_zero};

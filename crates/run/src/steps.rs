@@ -36,7 +36,7 @@ pub(crate) fn memory_bytes(design: &Design, work: Option<&Work>, state: &Prepara
         Some(Work::Requests(workload)) => kept_payload(design, &**workload, state),
         _ => None,
     };
-    let payload = kept.map_or(Payload::Nothing, |bytes| device::Backing::payload(&bytes));
+    let payload = kept.map_or(Payload::Nothing, |bytes| device::Media::payload(&bytes));
     device::memory::needed(design, payload)
 }
 
@@ -44,7 +44,9 @@ pub(crate) fn unbuildable(plan: &RunPlan, why: BuildError) -> RunError {
     let (design, text) = (plan.design_name.clone(), why.to_string());
     match why {
         BuildError::Memory(_) => RunError::NoMemory { design, why: text },
-        BuildError::Design(_) | BuildError::Recovery(_) => RunError::Unbuildable { design, why: text },
+        BuildError::Design(_) | BuildError::Recovery(_) | BuildError::Media(_) => {
+            RunError::Unbuildable { design, why: text }
+        }
     }
 }
 

@@ -2,17 +2,18 @@
 //! make a device over any of them, new from the factory or recovered.
 
 use super::Observed;
+use super::backed::Backed;
 use super::memory::{self, NotEnough};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_design::{PageMapped, Payload};
 use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
-use nvlab_medium::{MemStore, Store};
+use nvlab_medium::{AnyStore, MemStore, Store};
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Geometry, Time};
 use thiserror::Error;
 
 /// Why a device cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 pub enum BuildError {
     /// The design is not possible.
     #[error("{0}")]
@@ -27,25 +28,26 @@ pub enum BuildError {
         display_bytes(_0.available)
     )]
     Memory(NotEnough),
+    /// Its media cannot be had; who provides them says why.
+    #[error("{0}")]
+    Media(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Provides the store of every medium of one device.
 pub trait Backing {
     /// Where a medium keeps its bytes.
     type Store: Store + Send + 'static;
-    /// Why there is no store, or no device.
-    type Error: From<BuildError>;
-    /// A page map over such stores. Stores that outlive the program keep what a protected write buffer holds, too.
+    /// A page map over such stores.
     type PageMap: Controller + Observed + Send + 'static;
     /// A store of `bytes` for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
     /// earlier program left in it.
-    fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error>;
+    fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, BuildError>;
     /// The same for a medium that is written in place, in any order: the next bytes written may lie anywhere.
-    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<Self::Store, Self::Error> {
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<Self::Store, BuildError> {
         self.store(medium, bytes)
     }
     /// A store for an array of flash with this name.
-    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<Self::Store, Self::Error> {
+    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<Self::Store, BuildError> {
         self.store(name, Nand::<Self::Store>::store_bytes(geometry))
     }
     /// What the stores will keep.
@@ -62,7 +64,7 @@ pub trait Backing {
         page: &PageMapped,
         seed: u64,
         nand: Nand<Self::Store>,
-    ) -> Result<(Self::PageMap, Time), Self::Error>;
+    ) -> Result<(Self::PageMap, Time), BuildError>;
 }
 
 /// Keeps nothing: the device only models time.
@@ -71,13 +73,71 @@ pub struct NoBytes;
 
 impl Backing for NoBytes {
     type Store = ();
-    type Error = BuildError;
     type PageMap = PageMap<()>;
     fn store(&self, _: &str, _: u64) -> Result<(), BuildError> {
         Ok(())
     }
     fn page_map(&self, page: &PageMapped, seed: u64, nand: Nand) -> Result<(PageMap, Time), BuildError> {
         Ok((new_page_map(page, seed, nand)?, Time::ZERO))
+    }
+}
+
+/// Media that keep bytes, in stores of any kind: a device over them is compiled once ([`Over`]).
+pub trait Media {
+    /// See [`Backing::store`].
+    fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError>;
+    /// See [`Backing::store_in_place`].
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
+        self.store(medium, bytes)
+    }
+    /// See [`Backing::array_store`].
+    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<AnyStore, BuildError> {
+        self.store(name, Nand::<AnyStore>::store_bytes(geometry))
+    }
+    /// See [`Backing::payload`].
+    fn payload(&self) -> Payload {
+        Payload::AsWritten
+    }
+    /// See [`Backing::is_used`].
+    fn is_used(&self) -> bool {
+        false
+    }
+    /// True if the stores outlive the program: what a protected write buffer holds is then kept in one of them, too.
+    fn outlive_the_program(&self) -> bool;
+    /// An error that names the place of a medium that holds something else than an earlier program left in it.
+    fn damaged(&self, medium: &str, why: String) -> BuildError {
+        BuildError::Recovery(format!("{medium}: {why}"))
+    }
+}
+
+/// Builds devices over media.
+pub(crate) struct Over<'a>(pub &'a dyn Media);
+
+impl Backing for Over<'_> {
+    type Store = AnyStore;
+    type PageMap = Backed<AnyStore>;
+    fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
+        self.0.store(medium, bytes)
+    }
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
+        self.0.store_in_place(medium, bytes)
+    }
+    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<AnyStore, BuildError> {
+        self.0.array_store(name, geometry)
+    }
+    fn payload(&self) -> Payload {
+        self.0.payload()
+    }
+    fn is_used(&self) -> bool {
+        self.0.is_used()
+    }
+    fn page_map(
+        &self,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<AnyStore>,
+    ) -> Result<(Backed<AnyStore>, Time), BuildError> {
+        Backed::open(self.0, page, seed, nand)
     }
 }
 
@@ -88,28 +148,20 @@ pub struct InMemory {
     pub filled: bool,
 }
 
-impl Backing for InMemory {
-    type Store = MemStore;
-    type Error = BuildError;
-    type PageMap = PageMap<MemStore>;
-    fn store(&self, _: &str, bytes: u64) -> Result<MemStore, BuildError> {
+impl Media for InMemory {
+    fn store(&self, _: &str, bytes: u64) -> Result<AnyStore, BuildError> {
         match memory::reservable() {
             Some(available) if bytes > available => {
                 Err(BuildError::Memory(NotEnough { needed: bytes, available }))
             }
-            _ => Ok(MemStore::new(bytes)),
+            _ => Ok(AnyStore::new(MemStore::new(bytes))),
         }
     }
     fn payload(&self) -> Payload {
         if self.filled { Payload::All } else { Payload::AsWritten }
     }
-    fn page_map(
-        &self,
-        page: &PageMapped,
-        seed: u64,
-        nand: Nand<MemStore>,
-    ) -> Result<(PageMap<MemStore>, Time), BuildError> {
-        Ok((new_page_map(page, seed, nand)?, Time::ZERO))
+    fn outlive_the_program(&self) -> bool {
+        false
     }
 }
 
@@ -128,7 +180,7 @@ pub(super) fn nand<B: Backing>(
     name: &'static str,
     flash: FlashConfig,
     slc: Option<SlcMode>,
-) -> Result<Nand<B::Store>, B::Error> {
+) -> Result<Nand<B::Store>, BuildError> {
     let store = backing.array_store(name, &flash.geometry)?;
     if backing.is_used() {
         return Ok(Nand::reopen(flash, store, slc));

@@ -14,7 +14,7 @@ pub(super) fn build<B: Backing>(
     blocks: &BlockMapped,
     seed: u64,
     backing: &B,
-) -> Result<(BlockMap<B::Store>, Time), B::Error> {
+) -> Result<(BlockMap<B::Store>, Time), BuildError> {
     let slc = blocks.slc_log.as_ref().map(|log| log.mode);
     let data = nand(backing, "nand", design.flash_config(seed), slc)?;
     let log = design.log_config(blocks, seed).map(|log| nand(backing, "log", log, None)).transpose()?;

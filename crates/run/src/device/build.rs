@@ -27,7 +27,7 @@ pub fn build<B: Backing, V: Visit>(
     seed: u64,
     backing: &B,
     visit: V,
-) -> Result<V::Output, B::Error> {
+) -> Result<V::Output, BuildError> {
     match &design.ftl {
         Ftl::Page(page) => {
             memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
@@ -74,7 +74,7 @@ pub fn build<B: Backing, V: Visit>(
         }
         Ftl::Rvm(_) => {
             let why = "it is a log, which takes transactions such as debit-credit, not requests for blocks";
-            Err(BuildError::Design(why.into()).into())
+            Err(BuildError::Design(why.into()))
         }
     }
 }
@@ -84,7 +84,7 @@ type Ready<B> = (Pram<<B as Backing>::Store>, Time);
 
 /// The memory that a driver in front of a controller needs. Built before the controller: a controller's recovery changes
 /// its array, and must not begin before the other media are known to be there.
-fn pram_beside<B: Backing>(design: &Design, seed: u64, backing: &B) -> Result<Option<Ready<B>>, B::Error> {
+fn pram_beside<B: Backing>(design: &Design, seed: u64, backing: &B) -> Result<Option<Ready<B>>, BuildError> {
     design.route.as_ref().map(|route| Pram::build(design, &route.pram, seed, backing)).transpose()
 }
 
@@ -95,7 +95,7 @@ fn beside_pram<B: Backing, C, V: Visit>(
     (controller, ready): (C, Time),
     pram: Option<Ready<B>>,
     visit: V,
-) -> Result<V::Output, B::Error>
+) -> Result<V::Output, BuildError>
 where
     C: Controller + Observed + Send + 'static,
 {
@@ -114,7 +114,7 @@ fn routed<B: Backing, C, V: Visit>(
     backing: &B,
     (behind, ready): (C, Time),
     visit: V,
-) -> Result<V::Output, B::Error>
+) -> Result<V::Output, BuildError>
 where
     C: BesidePram + Observed + Send + 'static,
 {

@@ -19,14 +19,14 @@ pub fn build<B: Backing>(
     cached: &nvlab_design::Cached,
     seed: u64,
     backing: &B,
-) -> Result<(Lines<B>, Time), B::Error> {
+) -> Result<(Lines<B>, Time), BuildError> {
     let config = cached.ram_config(design, seed);
     let store = backing.store_in_place("cache", config.capacity_bytes)?;
     let ram = Ram::new(config, store);
     let (behind, ready) = page_map::build(design, &cached.page, seed, backing)?;
     let config = cached.config.clone();
     match backing.is_used() {
-        true => Cached::reopen(config, behind, ram, ready).map_err(|why| BuildError::Recovery(why).into()),
+        true => Cached::reopen(config, behind, ram, ready).map_err(BuildError::Recovery),
         false => {
             let built = Cached::new(config, behind, ram).map_err(BuildError::Design)?;
             Ok((built, ready))

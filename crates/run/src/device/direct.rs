@@ -19,7 +19,7 @@ pub(super) fn memories<B: Backing>(
     direct: &Direct,
     seed: u64,
     backing: &B,
-) -> Result<(Memories<B>, Time), B::Error> {
+) -> Result<(Memories<B>, Time), BuildError> {
     let (mut memories, mut ready) = (Vec::new(), Time::ZERO);
     for number in 0..direct.controllers {
         let config = direct.pcm_config(design, number, seed);
@@ -36,15 +36,15 @@ pub(super) fn disks<B: Backing>(
     direct: &Direct,
     seed: u64,
     backing: &B,
-) -> Result<Scm<Disk<B::Store>>, B::Error> {
+) -> Result<Scm<Disk<B::Store>>, BuildError> {
     let disk = |number| {
         let config = direct.disk_config(design, number, seed);
         config.check().map_err(BuildError::Design)?;
         let store = backing.store_in_place(&format!("disk{number}"), config.capacity_bytes)?;
         Ok(Disk::new(config, store))
     };
-    let disks = (0..direct.controllers).map(disk).collect::<Result<_, B::Error>>()?;
-    Ok(Scm::new(direct.config.clone(), disks).map_err(BuildError::Design)?)
+    let disks = (0..direct.controllers).map(disk).collect::<Result<_, BuildError>>()?;
+    Scm::new(direct.config.clone(), disks).map_err(BuildError::Design)
 }
 
 /// What a device with these counts did; `moved` units were moved by wear levelling.

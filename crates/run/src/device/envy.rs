@@ -21,7 +21,7 @@ pub fn build<B: Backing>(
     envy: &nvlab_design::Envy,
     seed: u64,
     backing: &B,
-) -> Result<(Envy<B::Store>, Time), B::Error> {
+) -> Result<(Envy<B::Store>, Time), BuildError> {
     memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
     let config = envy.config.clone();
     let (nor, sram) = (envy.nor_config(design, seed), envy.ram_config(design, seed));

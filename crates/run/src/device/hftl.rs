@@ -18,7 +18,7 @@ pub(super) fn build<B: Backing>(
     hftl: &PramMapped,
     seed: u64,
     backing: &B,
-) -> Result<(InPram<B>, Time), B::Error> {
+) -> Result<(InPram<B>, Time), BuildError> {
     let nand = nand(backing, "nand", design.flash_config(seed), None)?;
     let (pram, ready) = Pram::build(design, &hftl.pram, seed, backing)?;
     let config = hftl.config(seed);

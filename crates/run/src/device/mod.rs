@@ -7,14 +7,18 @@
 //! | [`mod@any`] | the same behind a pointer |
 //! | `page_map`, [`cached`], [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
+//! | [`served`] | the same as the serving edge needs it: with its bytes, and a plug |
 //! | [`backing`] | what media keep their bytes in |
+//! | [`backed`], [`battery`] | a page map whose protected write buffer outlives the program, and what keeps the buffer |
 //! | [`maps`] | maps of its media, for those who watch it |
 //! | [`memory`] | how much of this machine's memory a device will take |
 //! | [`power`] | a block device whose power can fail, with any controller |
 //! | [`carrying`] | a device that keeps bytes, under a workload that may carry none |
 
 pub mod any;
+pub mod backed;
 pub mod backing;
+pub mod battery;
 pub mod blocks;
 pub mod build;
 pub mod cached;
@@ -29,13 +33,16 @@ mod page_map;
 pub mod power;
 pub mod pram;
 mod ram_disk;
+pub mod served;
 
 pub use any::{AnyDevice, any};
-pub use backing::{Backing, BuildError, InMemory, NoBytes, new_page_map};
+pub(crate) use backing::Over;
+pub use backing::{Backing, BuildError, InMemory, Media, NoBytes, new_page_map};
 pub use build::{Visit, build};
 pub use carrying::Carrying;
 pub use maps::{Fill, Maps, RegionMap};
 pub use power::Device;
+pub use served::ServedDevice;
 
 use crate::result::{CacheResult, LinesResult, MapResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};

@@ -1,6 +1,6 @@
 //! A page map over NAND, behind a link.
 
-use super::backing::{Backing, nand};
+use super::backing::{Backing, BuildError, nand};
 use super::{
     ArrayInsides, Busy, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, Twin,
 };
@@ -18,7 +18,7 @@ pub(super) fn build<B: Backing>(
     page: &PageMapped,
     seed: u64,
     backing: &B,
-) -> Result<(B::PageMap, Time), B::Error> {
+) -> Result<(B::PageMap, Time), BuildError> {
     let nand = nand(backing, "nand", design.flash_config(seed), page.slc_mode())?;
     backing.page_map(page, seed, nand)
 }

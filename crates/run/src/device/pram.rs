@@ -32,7 +32,7 @@ impl<S: Store> Pram<S> {
         name: &str,
         seed: u64,
         backing: &B,
-    ) -> Result<(Pram<S>, Time), B::Error> {
+    ) -> Result<(Pram<S>, Time), BuildError> {
         Pram::of("pram", design.pcm_config(name, seed), backing)
     }
 
@@ -41,7 +41,7 @@ impl<S: Store> Pram<S> {
         store: &str,
         (config, levelling): (PcmConfig, Option<StartGapConfig>),
         backing: &B,
-    ) -> Result<(Pram<S>, Time), B::Error> {
+    ) -> Result<(Pram<S>, Time), BuildError> {
         config.check().map_err(BuildError::Design)?;
         let store = backing.store_in_place(store, Pcm::<S>::store_bytes(&config))?;
         let pcm = if backing.is_used() { Pcm::reopen(config, store) } else { Pcm::new(config, store) };

@@ -15,7 +15,7 @@ pub(super) fn build<B: Backing>(
     disk: &RamDisk,
     seed: u64,
     backing: &B,
-) -> Result<(BareRam<B::Store>, Time), B::Error> {
+) -> Result<(BareRam<B::Store>, Time), BuildError> {
     memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
     let config = disk.config(design, seed);
     BareRam::<B::Store>::check(&config).map_err(BuildError::Design)?;

@@ -2,7 +2,8 @@
 
 use super::HeldDevice;
 use crate::aged::{self, Aged};
-use crate::device::{self, AnyDevice, Backing, Carrying, InMemory};
+use crate::device::backed::Backed;
+use crate::device::{self, AnyDevice, Carrying, InMemory};
 use crate::drive::Limit;
 use crate::error::RunError;
 use crate::plan::Named;
@@ -14,8 +15,6 @@ use crate::steps::{unaged, unbuildable};
 use nvlab_access::Attached;
 use nvlab_controller::PageMap;
 use nvlab_design::Design;
-use nvlab_medium::MemStore;
-use nvlab_medium::flash::Nand;
 use nvlab_units::Time;
 
 /// How a device is opened.
@@ -87,12 +86,8 @@ fn with_payload(
     device: Attached<PageMap>,
     ready: Time,
 ) -> Result<(Box<dyn AnyDevice>, Time), RunError> {
-    let map = device.into_controller();
-    let bytes = Nand::<MemStore>::store_bytes(map.nand().geometry());
-    let store = InMemory { filled: false }.store("nand", bytes).map_err(|why| unbuildable(plan, why))?;
-    let given = map.with_payload(store, ready);
-    let (map, ready) = given
-        .map_err(|why| RunError::Unbuildable { design: plan.design_name.clone(), why: why.to_string() })?;
+    let given = Backed::aged(&InMemory { filled: false }, device.into_controller(), ready);
+    let (map, ready) = given.map_err(|why| unbuildable(plan, why))?;
     let device = Carrying::new(Attached::new(map, device::link(design)));
     Ok((Box::new(device), ready))
 }

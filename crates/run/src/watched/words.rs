@@ -3,7 +3,7 @@
 use super::sight::Onlooker;
 use super::tour::Tour;
 use crate::arrivals::still_arriving;
-use crate::device::{self, Backing, BuildError, Carrying, Observed};
+use crate::device::{self, Backing, Carrying, Observed};
 use crate::drive::{DriveError, Progress};
 use crate::error::RunError;
 use crate::meter::TRANSACTION;
@@ -36,7 +36,7 @@ impl<'a> Watched<'a> {
     /// On eNVy, whose media are in this backing.
     pub fn on_envy<B>(self, envy: &nvlab_design::Envy, backing: &B) -> Result<RunResult, RunError>
     where
-        B: Backing<Error = BuildError>,
+        B: Backing,
     {
         let Watched { design, plan, own, on_progress, .. } = self;
         let clock = std::time::Instant::now();
@@ -52,7 +52,7 @@ impl<'a> Watched<'a> {
     /// On lines in front of a page map, whose media are in this backing.
     pub fn on_lines<B>(self, lines: &nvlab_design::Cached, backing: &B) -> Result<RunResult, RunError>
     where
-        B: Backing<Error = BuildError>,
+        B: Backing,
     {
         let Watched { design, plan, own, on_progress, .. } = self;
         let clock = std::time::Instant::now();

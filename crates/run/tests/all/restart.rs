@@ -69,7 +69,6 @@ struct Files {
 
 impl Backing for Files {
     type Store = Mortal;
-    type Error = BuildError;
     type PageMap = PageMap<Mortal>;
     fn store(&self, medium: &str, bytes: u64) -> Result<Mortal, BuildError> {
         let fresh =

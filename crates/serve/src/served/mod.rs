@@ -5,31 +5,31 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `device` | [`ServedDevice`]: a device of any kind behind one interface |
+//! | `device` | from a design and a state to its device |
 //! | `aged` | a new device in the state of one that was used |
 //! | `state` | the folder with the media |
-//! | `battery`, `backed` | what a protected write buffer holds, outside this process; a page map with it |
 //! | [`drive`] | a device with a clock, a power plug and counts, for several clients |
 //! | `view` | what it looks like to those who watch it |
 //! | `counts`, `lateness`, `error` | its counts; how late its replies were; why it does not serve a request |
 
 mod aged;
-mod backed;
-mod battery;
 mod counts;
 mod device;
 pub mod drive;
 mod error;
+#[cfg(test)]
+mod killed;
 mod lateness;
 mod state;
 mod view;
 
 pub use aged::Aging;
 pub use counts::{Counts, Cut, Wear};
-pub use device::ServedDevice;
-pub(crate) use device::{Built, build};
+pub(crate) use device::build;
 pub use drive::{Drive, DriveOptions, Due, Session, Zero};
 pub use error::DriveError;
 pub use lateness::Lateness;
+pub use nvlab_run::device::ServedDevice;
+use nvlab_run::device::served::Built;
 pub use state::{DeviceState, Start};
 pub use view::{Inside, View};

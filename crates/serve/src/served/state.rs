@@ -6,23 +6,21 @@
 //! | `DIR/device.json` | the design with every value, the seed, the stage |
 //! | `DIR/nand`, `DIR/log` | arrays of flash, mapped: sparse files with the payload in slots (`slots`) |
 //! | `DIR/pram`, `DIR/nor`, ... | other media, mapped: sparse files as large as the medium |
-//! | `DIR/battery` | what a protected write buffer holds (`battery.rs`) |
+//! | `DIR/battery` | what a protected write buffer holds ([`nvlab_run::device::battery`]) |
 //!
 //! The media are changed by plain stores into mapped files: a killed server loses nothing that was durable, and its
 //! controller recovers as after a power cut. The kernel writes the files to disk when it chooses, and an orderly end does: a
 //! crash of the machine may lose more than the device would have.
 
-use super::backed::{BATTERY, Backed};
 use crate::ServeError;
 use crate::mapped_store::MappedStore;
 use crate::slots::{SlotLayout, Slots};
 use crate::state_folder::{Stage, StateFolder, check_format};
-use nvlab_controller::PageMap;
-use nvlab_design::{Design, PageMapped, Payload};
-use nvlab_medium::flash::Nand;
+use nvlab_design::{Design, Payload};
+use nvlab_medium::AnyStore;
 use nvlab_os::Mapping;
-use nvlab_run::device::{Backing, BuildError};
-use nvlab_units::{Geometry, Time};
+use nvlab_run::device::{BuildError, Media};
+use nvlab_units::Geometry;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -117,15 +115,6 @@ impl DeviceState {
         self.filled.set(filled);
     }
 
-    /// A page map that was used without payload, over its media; returns also when it is ready.
-    pub(crate) fn aged_page_map(
-        &self,
-        map: PageMap,
-        at: Time,
-    ) -> Result<(Backed<MappedStore>, Time), ServeError> {
-        Backed::aged(self, map, at)
-    }
-
     /// From now on an end without [`DeviceState::mark_closed`] is a power cut.
     pub(crate) fn mark_open(&self) -> Result<(), ServeError> {
         let Some(kept) = &self.kept else { return Ok(()) };
@@ -167,21 +156,19 @@ impl DeviceState {
     }
 }
 
-impl Backing for DeviceState {
-    type Store = MappedStore;
-    type Error = ServeError;
-    type PageMap = Backed<MappedStore>;
-
-    fn store(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
+impl DeviceState {
+    fn store_of(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
         self.mapping(medium, bytes).map(MappedStore::streaming)
     }
+
     /// In memory without huge pages: each first write to one would take 2 MiB, and fill them.
-    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
+    fn store_of_lines(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
         let mapping = self.mapping(medium, bytes)?;
         mapping.refuse_huge_pages(0);
         Ok(MappedStore::streaming(mapping))
     }
-    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
+
+    fn store_of_array(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
         let layout = SlotLayout::new(geometry).map_err(ServeError::Options)?;
         let mapping = self.mapping(name, layout.bytes())?;
         let Some(kept) = &self.kept else {
@@ -195,6 +182,23 @@ impl Backing for DeviceState {
         let failed = format!("cannot use {}", kept.folder.path().join(name).display());
         Ok(MappedStore::slotted(mapping, slots.map_err(ServeError::io(failed))?))
     }
+}
+
+/// A store behind a pointer, or why there is none.
+fn any(store: Result<MappedStore, ServeError>) -> Result<AnyStore, BuildError> {
+    store.map(AnyStore::new).map_err(|error| BuildError::Media(Box::new(error)))
+}
+
+impl Media for DeviceState {
+    fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
+        any(self.store_of(medium, bytes))
+    }
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
+        any(self.store_of_lines(medium, bytes))
+    }
+    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<AnyStore, BuildError> {
+        any(self.store_of_array(name, geometry))
+    }
     fn is_used(&self) -> bool {
         self.start != Start::Fresh
     }
@@ -202,14 +206,12 @@ impl Backing for DeviceState {
         // Files need not fit in memory.
         if self.filled.get() && self.kept.is_none() { Payload::All } else { Payload::AsWritten }
     }
-    fn page_map(
-        &self,
-        page: &PageMapped,
-        seed: u64,
-        nand: Nand<MappedStore>,
-    ) -> Result<(Backed<MappedStore>, Time), ServeError> {
-        let path = || self.kept.as_ref().map_or(BATTERY.into(), |kept| kept.folder.path().join(BATTERY));
-        Backed::open(self, page, seed, nand, |why| ServeError::State { path: path(), why })
+    fn outlive_the_program(&self) -> bool {
+        true
+    }
+    fn damaged(&self, medium: &str, why: String) -> BuildError {
+        let path = self.kept.as_ref().map_or(medium.into(), |kept| kept.folder.path().join(medium));
+        BuildError::Media(Box::new(ServeError::State { path, why }))
     }
 }
 
@@ -219,6 +221,10 @@ impl From<BuildError> for ServeError {
             BuildError::Design(why) => ServeError::Options(why),
             BuildError::Recovery(why) => ServeError::Recovery(why),
             BuildError::Memory(_) => ServeError::Memory(error.to_string()),
+            BuildError::Media(error) => match error.downcast::<ServeError>() {
+                Ok(error) => *error,
+                Err(error) => ServeError::Failed(error.to_string()),
+            },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A phase-change memory is found again in its store as it was left, its wear with it.
 
-use crate::kept::Kept;
 use super::pram;
+use crate::kept::Kept;
 use nvlab_medium::pcm::{Pcm, PcmConfig, Selection, Tear};
 use nvlab_medium::{InPlace, PowerCut};
 use nvlab_units::{Rng, Span, Time};

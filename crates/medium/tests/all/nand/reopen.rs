@@ -1,7 +1,7 @@
 //! An array is found again in its store as it was left, also after a power cut.
 
-use crate::kept::Kept;
 use super::{BLOCK, UNIT, config};
+use crate::kept::Kept;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{CellRules, Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, PowerCut};

@@ -1,20 +1,17 @@
 //! A page map whose protected write buffer outlives this process: its contents are kept in a [`Battery`], too.
 
-#[cfg(test)]
-mod tests;
-
 use super::battery::Battery;
+use super::{BuildError, Counters, Fill, Insides, Maps, Media, Observed, Twin, new_page_map};
 use nvlab_access::Attached;
-use nvlab_controller::page_map::{PageMapConfig, PageMapMedia};
+use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, SlcCache};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_design::PageMapped;
-use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
-use nvlab_run::device::{Backing, BuildError, Counters, Fill, Insides, Maps, Observed, Twin, new_page_map};
+use nvlab_medium::{AnyStore, Store};
 use nvlab_units::{Extent, Geometry, Served, Span, Time};
 
 /// The name of the battery's medium.
-pub(super) const BATTERY: &str = "battery";
+const BATTERY: &str = "battery";
 
 /// The controller, and the battery of its buffer if that is protected.
 pub struct Backed<S: Store> {
@@ -23,53 +20,65 @@ pub struct Backed<S: Store> {
 }
 
 /// The battery of a protected buffer, if there is one.
-fn battery<B: Backing>(
-    backing: &B,
+fn battery(
+    media: &dyn Media,
     config: &PageMapConfig,
     geometry: &Geometry,
-) -> Result<Option<Battery<B::Store>>, B::Error> {
-    let Some(buffer) = config.buffer.filter(|buffer| buffer.protected) else { return Ok(None) };
-    let store = backing.store(BATTERY, Battery::<B::Store>::bytes(buffer.units, geometry))?;
+) -> Result<Option<Battery<AnyStore>>, BuildError> {
+    let buffer = config.buffer.filter(|buffer| buffer.protected && media.outlive_the_program());
+    let Some(buffer) = buffer else { return Ok(None) };
+    let store = media.store(BATTERY, Battery::<AnyStore>::bytes(buffer.units, geometry))?;
     Ok(Some(Battery::new(store, buffer.units, geometry)))
 }
 
-impl<S: Store> Backed<S> {
-    /// A controller over an array, new from the factory or recovered; returns also when it is ready. `refused` makes an error
-    /// of what is wrong with the battery.
-    pub(super) fn open<B: Backing<Store = S>>(
-        backing: &B,
+impl Backed<AnyStore> {
+    /// A controller over an array, new from the factory or recovered; returns also when it is ready.
+    pub(super) fn open(
+        media: &dyn Media,
         page: &PageMapped,
         seed: u64,
-        nand: Nand<S>,
-        refused: impl FnOnce(String) -> B::Error,
-    ) -> Result<(Backed<S>, Time), B::Error> {
+        nand: Nand<AnyStore>,
+    ) -> Result<(Self, Time), BuildError> {
         let config = page.config(seed);
-        let battery = battery(backing, &config, nand.geometry())?;
-        if !backing.is_used() {
+        let battery = battery(media, &config, nand.geometry())?;
+        if !media.is_used() {
             return Ok((Backed { map: new_page_map(page, seed, nand)?, battery }, Time::ZERO));
         }
-        let mut media = PageMapMedia::new(nand);
-        if let Some(battery) = &battery {
-            battery.give(&mut media).map_err(refused)?;
-        }
         let cache = page.cache.as_ref().map(|cache| cache.config);
-        let found = PageMap::recover(config, cache, media, Time::ZERO).map_err(BuildError::Recovery)?;
+        let mut found = PageMapMedia::new(nand);
+        if let Some(battery) = &battery {
+            battery.give(&mut found).map_err(|why| media.damaged(BATTERY, why))?;
+        }
         let (backed, report) =
-            Backed { map: found.0, battery }.emptied(Time::ZERO, found.1).map_err(BuildError::Recovery)?;
+            Backed::recovered(config, cache, found, battery).map_err(BuildError::Recovery)?;
         Ok((backed, Time::ZERO + report.time))
     }
 
     /// A controller that was used without payload, over fresh media, at rest at `at`; returns also when it is ready.
-    pub(super) fn aged<B: Backing<Store = S>>(
-        backing: &B,
-        map: PageMap,
-        at: Time,
-    ) -> Result<(Backed<S>, Time), B::Error> {
-        let battery = battery(backing, map.config(), map.nand().geometry())?;
-        let store = backing.array_store("nand", map.nand().geometry())?;
+    pub(crate) fn aged(media: &dyn Media, map: PageMap, at: Time) -> Result<(Self, Time), BuildError> {
+        let battery = battery(media, map.config(), map.nand().geometry())?;
+        let store = media.array_store("nand", map.nand().geometry())?;
         let given = map.with_payload(store, at);
         let (map, ready) = given.map_err(|error| BuildError::Design(error.to_string()))?;
         Ok((Backed { map, battery }, ready))
+    }
+}
+
+impl<S: Store> Backed<S> {
+    /// A new controller, and the battery of its buffer.
+    pub fn new(map: PageMap<S>, battery: Option<Battery<S>>) -> Backed<S> {
+        Backed { map, battery }
+    }
+
+    /// Recovers a controller from media that were given what the battery holds ([`Battery::give`]).
+    pub fn recovered(
+        config: PageMapConfig,
+        cache: Option<SlcCache>,
+        media: PageMapMedia<S>,
+        battery: Option<Battery<S>>,
+    ) -> Result<(Backed<S>, RecoveryReport), String> {
+        let (map, report) = PageMap::recover(config, cache, media, Time::ZERO)?;
+        Backed { map, battery }.emptied(Time::ZERO, report)
     }
 
     /// Programs what the buffer held before the host is served, so that the battery need not hold it any more.
@@ -95,7 +104,7 @@ impl<S: Store> Backed<S> {
 }
 
 impl<S: Store> Controller for Backed<S> {
-    const KEEPS: bool = true;
+    const KEEPS: bool = S::KEEPS;
 
     fn capacity_units(&self) -> u32 {
         self.map.capacity_units()

@@ -2,8 +2,6 @@
 //! nothing more is done, and only the bytes are left. Everything acknowledged must be there, trims too; what was under way
 //! may be old or new. The device is so small that its rings wrap, and some of its programs fail.
 
-use super::super::battery::Battery;
-use super::Backed;
 use crate::mapped_store::MappedStore;
 use crate::slots::tests::{Killed, between_stores, spend_from};
 use crate::slots::{SlotLayout, Slots};
@@ -12,6 +10,8 @@ use nvlab_controller::{Background, Controller, PageMap, Powered};
 use nvlab_medium::Store;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_os::Mapping;
+use nvlab_run::device::backed::Backed;
+use nvlab_run::device::battery::Battery;
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::cell::Cell;
 use std::fs::File;
@@ -132,15 +132,14 @@ impl World {
     fn fresh(&self) -> Backed<Mortal> {
         let nand = Nand::new(self.flash.clone(), self.array(false));
         let map = PageMap::new(self.config.clone(), nand).unwrap();
-        Backed { map, battery: Some(self.battery()) }
+        Backed::new(map, Some(self.battery()))
     }
 
     fn found(&self) -> Backed<Mortal> {
         let battery = self.battery();
         let mut media = PageMapMedia::new(Nand::reopen(self.flash.clone(), self.array(true), None));
         battery.give(&mut media).unwrap();
-        let (map, report) = PageMap::recover(self.config.clone(), None, media, Time::ZERO).unwrap();
-        Backed { map, battery: Some(battery) }.emptied(Time::ZERO, report).unwrap().0
+        Backed::recovered(self.config.clone(), None, media, Some(battery)).unwrap().0
     }
 }
 

@@ -25,7 +25,7 @@ const UNIT_HEAD: u64 = 16;
 const TRIM: u64 = 24;
 
 /// The places.
-pub(crate) struct Battery<S: Store> {
+pub struct Battery<S: Store> {
     store: S,
     unit_bytes: u64,
     units: u64,
@@ -40,12 +40,12 @@ pub(crate) struct Battery<S: Store> {
 
 impl<S: Store> Battery<S> {
     /// Bytes for this many units, and for the trims of a controller over such an array.
-    pub(crate) fn bytes(units: u32, geometry: &Geometry) -> u64 {
+    pub fn bytes(units: u32, geometry: &Geometry) -> u64 {
         (units as u64 + 1) * (UNIT_HEAD + geometry.unit_bytes as u64) + trim_slots(geometry) * TRIM
     }
 
     /// A battery over a store of [`Battery::bytes`].
-    pub(crate) fn new(store: S, units: u32, geometry: &Geometry) -> Battery<S> {
+    pub fn new(store: S, units: u32, geometry: &Geometry) -> Battery<S> {
         Battery {
             store,
             unit_bytes: geometry.unit_bytes as u64,
@@ -67,7 +67,7 @@ impl<S: Store> Battery<S> {
     }
 
     /// Keeps the unit in a place of the buffer, which was written as number `sequence`.
-    pub(crate) fn keep(&mut self, place: u64, lpa: u32, sequence: u64, data: &[u8]) {
+    pub fn keep(&mut self, place: u64, lpa: u32, sequence: u64, data: &[u8]) {
         let at = self.unit_at(self.free_entry);
         let sequence = sequence.to_le_bytes();
         let crc = crc32c(&[&sequence, &lpa.to_le_bytes(), data]);
@@ -81,7 +81,7 @@ impl<S: Store> Battery<S> {
     }
 
     /// Keeps the trim with number `sequence`. One directly after the last merges with it, as in the controller's journal.
-    pub(crate) fn keep_trim(&mut self, extent: Extent, sequence: u64) {
+    pub fn keep_trim(&mut self, extent: Extent, sequence: u64) {
         let merges =
             |&(last, before): &(Extent, u64)| last.end() == extent.start as u64 && before + 1 == sequence;
         let merged = self.last_trim.filter(merges);
@@ -121,7 +121,7 @@ impl<S: Store> Battery<S> {
 
     /// Passes everything to a controller that will be recovered, in the order in which it was written; the error names the
     /// byte of an entry that was not written here.
-    pub(crate) fn give<M: Store>(&self, media: &mut PageMapMedia<M>) -> Result<(), String> {
+    pub fn give<M: Store>(&self, media: &mut PageMapMedia<M>) -> Result<(), String> {
         let mut data = vec![0; self.unit_bytes as usize];
         for (sequence, at) in self.filled((0..=self.units).map(|slot| self.unit_at(slot))) {
             let lpa_and_crc = self.word(at + 8);
@@ -149,7 +149,7 @@ impl<S: Store> Battery<S> {
     }
 
     /// Clears every entry, oldest first: all units are programmed.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         let units = (0..=self.units).map(|slot| self.unit_at(slot));
         let trims = (0..self.trims.len() as u64).map(|slot| self.trim_at(slot));
         for (_, at) in self.filled(units.chain(trims)) {
