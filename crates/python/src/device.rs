@@ -2,18 +2,18 @@
 
 use crate::design::Design;
 use crate::error::Trouble;
-use crate::frame::{Frame, refused};
+use crate::frame::Frame;
+use crate::requests::{of_stream, table_of};
 use crate::run::{Run, Settings};
 use crate::watch::Watch;
 use arrow_array::{ArrayRef, Float32Array, RecordBatch, UInt32Array};
-use arrow_ipc::reader::StreamReader;
 use nvlab_run::engine::{Done, TaskError};
 use nvlab_run::held::{HeldDevice, Opening};
 use nvlab_run::plan::{self, Source, Until};
 use nvlab_run::prepared::Shelf;
 use nvlab_run::{Limit, Preparation, RunError};
 use nvlab_trace::columns::{Columns, Origin};
-use nvlab_trace::{record_batch, tables};
+use nvlab_trace::tables;
 use nvlab_units::quantity;
 use nvlab_workload::replay::{Replay, ReplaySpec};
 use nvlab_workload::{Op, Request};
@@ -21,7 +21,6 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::Cursor;
 use std::sync::{Arc, Mutex};
 
 /// What messages call requests that have no name.
@@ -150,8 +149,10 @@ impl Device {
         depth: Option<u32>,
         report: Option<Py<PyAny>>,
     ) -> PyResult<Frame> {
-        let batches = StreamReader::try_new(Cursor::new(ipc), None).map_err(refused)?;
-        self.with(py, report, move |held, watch| replayed(held, watch, tables::columns(batches)?, depth))
+        let (fields, batches) = of_stream(ipc)?;
+        self.with(py, report, move |held, watch| {
+            replayed(held, watch, tables::columns(&fields, batches)?, depth)
+        })
     }
 
     /// Serves one request: writes `data`, or reads or trims `bytes`; returns its latency in ns, and what was read.
@@ -236,7 +237,7 @@ fn replayed(
 }
 
 fn frame(answers: &Columns) -> Frame {
-    Frame(record_batch(answers, 0..answers.len()))
+    Frame(table_of(answers, 0..answers.len()))
 }
 
 /// Whole numbers: a buffer of them, as `array.array` and NumPy have it, or any sequence.

@@ -11,18 +11,82 @@ use arrow_array::{
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use arrow_select::take::take_record_batch;
-use nvlab_run::columns_out::parquet_of;
+use nvlab_table::{Column, Table};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A table.
 #[pyclass(frozen, module = "nvlab._nvlab")]
 pub struct Frame(pub RecordBatch);
+
+impl From<Table> for Frame {
+    fn from(table: Table) -> Frame {
+        let (mut fields, mut arrays): (Vec<Field>, Vec<ArrayRef>) = Default::default();
+        for Column { name, may_miss, values } in table.columns {
+            let array: ArrayRef = match values {
+                nvlab_table::Values::Flags(values) => Arc::new(BooleanArray::from(values)),
+                nvlab_table::Values::Counts(values) => Arc::new(UInt64Array::from(values)),
+                nvlab_table::Values::Numbers(values) => Arc::new(Float64Array::from(values)),
+                nvlab_table::Values::Texts(values) => Arc::new(StringArray::from(values)),
+            };
+            fields.push(Field::new(name, array.data_type().clone(), may_miss));
+            arrays.push(array);
+        }
+        let metadata: HashMap<String, String> = table.metadata.into_iter().collect();
+        let schema = Schema::new_with_metadata(fields, metadata);
+        Frame(RecordBatch::try_new(Arc::new(schema), arrays).expect("the columns have a value for each row"))
+    }
+}
+
+impl Frame {
+    /// The same table; an error if a column has values that results do not have.
+    pub fn table(&self) -> Result<Table, Trouble> {
+        let column = |(field, array): (&Arc<Field>, &ArrayRef)| {
+            let values = match array.data_type() {
+                DataType::Boolean => nvlab_table::Values::Flags(array.as_boolean().iter().collect()),
+                DataType::UInt64 => {
+                    nvlab_table::Values::Counts(array.as_primitive::<UInt64Type>().iter().collect())
+                }
+                DataType::UInt32 => {
+                    let values = array.as_primitive::<UInt32Type>().iter();
+                    nvlab_table::Values::Counts(values.map(|value| value.map(u64::from)).collect())
+                }
+                DataType::Float64 => {
+                    nvlab_table::Values::Numbers(array.as_primitive::<Float64Type>().iter().collect())
+                }
+                DataType::Float32 => {
+                    let values = array.as_primitive::<Float32Type>().iter();
+                    nvlab_table::Values::Numbers(values.map(|value| value.map(f64::from)).collect())
+                }
+                DataType::Utf8 => {
+                    let values = array.as_string::<i32>().iter();
+                    nvlab_table::Values::Texts(values.map(|text| text.map(str::to_owned)).collect())
+                }
+                other => {
+                    let name = field.name();
+                    let why = format!("column `{name}` has values of {other}, which no table of results has");
+                    return Err(Trouble::Input(why));
+                }
+            };
+            Ok(Column { name: field.name().clone(), may_miss: field.is_nullable(), values })
+        };
+        let fields = self.0.schema_ref().fields().iter();
+        let columns = fields.zip(self.0.columns()).map(column).collect::<Result<_, Trouble>>()?;
+        let mut metadata: Vec<(String, String)> = {
+            let pairs = self.0.schema_ref().metadata().iter();
+            pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect()
+        };
+        // The schema of a table stands first in its file.
+        metadata.sort_by_key(|(key, _)| (key != "nvlab.schema", key.clone()));
+        Ok(Table { columns, metadata })
+    }
+}
 
 /// What Arrow refuses, as an exception.
 pub fn refused(error: ArrowError) -> PyErr {
@@ -95,7 +159,7 @@ impl Frame {
 
     /// Writes a Parquet file; equal tables give equal bytes.
     fn save(&self, path: PathBuf) -> Result<(), Trouble> {
-        Ok(std::fs::write(path, parquet_of(&self.0)?)?)
+        Ok(std::fs::write(path, self.table()?.parquet()?)?)
     }
 
     /// As an Arrow IPC stream.

@@ -22,6 +22,7 @@ mod device;
 mod error;
 mod frame;
 mod heap;
+mod requests;
 mod run;
 mod rvm;
 mod sweep;

@@ -197,11 +197,11 @@ impl Run {
         timeline(&self.result).to_string()
     }
     fn series(&self) -> Frame {
-        Frame(series(&self.result))
+        series(&self.result).into()
     }
 
     fn histograms(&self) -> Frame {
-        Frame(histograms(&self.result))
+        histograms(&self.result).into()
     }
 
     /// Erase counts of the blocks, die by die; empty without flash, or with too many blocks.

@@ -5,7 +5,6 @@ use crate::error::Trouble;
 use crate::frame::Frame;
 use crate::run::Settings;
 use crate::watch::Watch;
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use nvlab_lab::reproduce::{self, Experiment, Judged, Measured, judge};
 use nvlab_lab::sweep::elsewhere::{design_of, errands};
 use nvlab_lab::sweep::file::{AskedAxis, range};
@@ -15,10 +14,10 @@ use nvlab_lab::sweep::table::SweepTable;
 use nvlab_lab::sweep::{Batch, Finished, Point, PointError, Shard, Shown, Sweep, outcomes};
 use nvlab_run::Preparation;
 use nvlab_run::engine::{Done, Engine, TaskError};
+use nvlab_table::{Column, Table, Values};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// What is swept: a file, or axes over designs.
 #[pyclass(frozen, module = "nvlab._nvlab")]
@@ -151,14 +150,14 @@ impl Space {
         let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
         let shown = Shown::of(&self.sweep, &outcomes, &[], &[]);
         let notes = shown.notes(&outcomes);
-        Ok((Frame(SweepTable::new(&self.sweep, &outcomes, &shown).batch()), failed, notes))
+        Ok((SweepTable::new(&self.sweep, &outcomes, &shown).table().into(), failed, notes))
     }
 }
 
 /// The page of a finished sweep, from its table; with these metrics and objectives, or with those that it says.
 #[pyfunction]
 fn sweep_page(table: PyRef<'_, Frame>, metrics: Vec<String>, front: Vec<String>) -> Result<String, Trouble> {
-    Ok(Finished::of(&table.0)?.showing(&metrics, &front)?.page())
+    Ok(Finished::of(&table.table()?)?.showing(&metrics, &front)?.page())
 }
 
 /// The table of a finished sweep, what was varied (columns), its name, how many points have no result, and what the user should know.
@@ -172,7 +171,7 @@ fn load_sweep(path: PathBuf) -> Result<Loaded, Trouble> {
     let (table, Finished { sweep, outcomes, shown }) = Finished::load(&found)?;
     let columns = sweep.space.keys().iter().map(|key| sweep.space.scale(key).column).collect();
     let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
-    Ok((Frame(table), columns, sweep.name, failed, shown.notes(&outcomes)))
+    Ok((table.into(), columns, sweep.name, failed, shown.notes(&outcomes)))
 }
 
 /// Values of `LO .. HI : STEP` or `LO .. HI * FACTOR`.
@@ -218,7 +217,7 @@ fn claims(
     let differs =
         all().any(|one| matches!(one.verdict, reproduce::Verdict::Differs | reproduce::Verdict::Missing));
     let page = reproduce::page::page(&format!("Reproduction of {system}"), "", &measured);
-    Ok((Frame(claim_table(&judged)), reproduce::summary(all()), !differs, page))
+    Ok((claim_table(&judged).into(), reproduce::summary(all()), !differs, page))
 }
 
 fn measured<'a>(
@@ -229,15 +228,14 @@ fn measured<'a>(
     Measured { experiment, results }
 }
 
-fn claim_table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> RecordBatch {
+fn claim_table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> Table {
     let rows: Vec<(&str, &Judged<'_>)> =
         judged.iter().flat_map(|(of, judged)| judged.iter().map(|one| (of.name.as_str(), one))).collect();
-    let texts = |of: &dyn Fn(&(&str, &Judged<'_>)) -> String| -> ArrayRef {
-        Arc::new(rows.iter().map(|row| Some(of(row))).collect::<StringArray>())
+    let texts = |of: &dyn Fn(&(&str, &Judged<'_>)) -> String| {
+        Values::Texts(rows.iter().map(|row| Some(of(row))).collect())
     };
-    let numbers = |of: &dyn Fn(&Judged<'_>) -> Option<f64>| -> ArrayRef {
-        Arc::new(rows.iter().map(|row| of(row.1)).collect::<Float64Array>())
-    };
+    let numbers =
+        |of: &dyn Fn(&Judged<'_>) -> Option<f64>| Values::Numbers(rows.iter().map(|row| of(row.1)).collect());
     let columns = vec![
         ("figure", texts(&|row| row.0.to_string())),
         ("where", texts(&|row| row.1.row.place.clone())),
@@ -253,8 +251,8 @@ fn claim_table(judged: &[(&Experiment, Vec<Judged<'_>>)]) -> RecordBatch {
         ("form", texts(&|row| row.1.row.form.clone())),
         ("note", texts(&|row| row.1.row.note.clone())),
     ];
-    let columns = columns.into_iter().map(|(name, array)| (name, array, true));
-    RecordBatch::try_from_iter_with_nullable(columns).expect("a column has a value for each row")
+    let columns = columns.into_iter().map(|(name, values)| Column::new(name, values)).collect();
+    Table { columns, metadata: Vec::new() }
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,17 +1,16 @@
 //! Traces.
 
 use crate::error::Trouble;
-use crate::frame::{Frame, refused};
+use crate::frame::Frame;
+use crate::requests::{of_stream, table_of};
 use crate::watch::Watch;
-use arrow_ipc::reader::StreamReader;
 use nvlab_run::plan::cache;
 use nvlab_trace::columns::Columns;
 use nvlab_trace::info::TraceInfo;
-use nvlab_trace::{record_batch, tables};
+use nvlab_trace::tables;
 use nvlab_workload::replay::ReplaySpec;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -68,7 +67,7 @@ impl Trace {
     /// Some requests as a table.
     fn rows(&self, start: usize, count: usize) -> Frame {
         let start = start.min(self.columns.len());
-        Frame(record_batch(&self.columns, start..start.saturating_add(count).min(self.columns.len())))
+        Frame(table_of(&self.columns, start..start.saturating_add(count).min(self.columns.len())))
     }
 }
 
@@ -113,8 +112,8 @@ fn figures(info: &TraceInfo) -> Vec<Figure> {
 /// Keeps a table, given as an Arrow IPC stream, in this process; returns the trace that it is, `table:HASH`.
 #[pyfunction]
 fn keep_table(py: Python<'_>, ipc: Vec<u8>) -> PyResult<String> {
-    let batches = StreamReader::try_new(Cursor::new(ipc), None).map_err(refused)?;
-    Watch::over(py, None, move |_| Ok(tables::keep(batches)?))
+    let (fields, batches) = of_stream(ipc)?;
+    Watch::over(py, None, move |_| Ok(tables::keep(&fields, batches)?))
 }
 
 /// The file of a table that this process keeps, by its name without `table:`.

@@ -18,8 +18,7 @@
 
 mod tables;
 
-pub use tables::table_of;
-pub use tables::{histograms, parquet_of, series};
+pub use tables::{histograms, series};
 
 use crate::result::{RunResult, SCHEMA};
 use nvlab_units::checksum::crc32c;
@@ -119,8 +118,8 @@ fn write_files(dir: &Path, run: &RunResult) -> io::Result<()> {
         (RESULT, json),
         ("design.resolved.toml", run.design.resolved_toml.clone().into_bytes()),
         ("workload.txt", format!("{}\n", run.workload).into_bytes()),
-        ("series.parquet", parquet_of(&series(run))?),
-        ("hist.parquet", parquet_of(&histograms(run))?),
+        ("series.parquet", series(run).parquet()?),
+        ("hist.parquet", histograms(run).parquet()?),
     ];
     let mut listed = Vec::new();
     for (name, bytes) in &files {

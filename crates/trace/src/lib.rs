@@ -62,7 +62,7 @@ pub use columns::Columns;
 pub use error::TraceError;
 pub use format::Format;
 pub use options::ReadOptions;
-pub use parquet::record_batch;
+pub use parquet::{Batch, Cells, FieldKind, TableField, Text};
 pub use read::{read, read_from};
 pub use report::ReadReport;
 pub use request::{Op, Request};

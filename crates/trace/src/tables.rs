@@ -5,9 +5,8 @@
 //!    who still has it.
 
 use crate::columns::Columns;
-use crate::parquet;
+use crate::parquet::{self, Batch, TableField};
 use crate::{TraceError, nvt};
-use arrow_array::RecordBatchReader;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -33,13 +32,20 @@ pub(crate) fn name(path: &Path) -> Option<&str> {
 }
 
 /// The requests of a table with the columns of a trace in Parquet (`nvlab explain traces`), which is not kept.
-pub fn columns(batches: impl RecordBatchReader + Send + 'static) -> Result<Columns, TraceError> {
-    Ok(parquet::take(batches, TABLE)?.0)
+/// It comes in batches of rows, in which every column has as many; an error ends it.
+pub fn columns(
+    fields: &[TableField],
+    batches: impl Iterator<Item = Batch> + Send + 'static,
+) -> Result<Columns, TraceError> {
+    Ok(parquet::take(fields, batches, TABLE)?.0)
 }
 
 /// Keeps such a table; returns its name, `table:HASH`.
-pub fn keep(batches: impl RecordBatchReader + Send + 'static) -> Result<String, TraceError> {
-    let mut columns = columns(batches)?;
+pub fn keep(
+    fields: &[TableField],
+    batches: impl Iterator<Item = Batch> + Send + 'static,
+) -> Result<String, TraceError> {
+    let mut columns = columns(fields, batches)?;
     columns.origin.hash = xxh3_64(&encoded(&columns));
     let name = format!("{:016x}", columns.origin.hash);
     let file = Arc::new(encoded(&columns));
@@ -73,10 +79,10 @@ fn encoded(columns: &Columns) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cells, FieldKind, ReadOptions, read};
     use crate::{Op, Request};
-    use crate::{ReadOptions, read, record_batch};
-    use arrow_array::RecordBatchIterator;
     use nvlab_units::Time;
+    use std::ops::Range;
 
     #[test]
     fn a_table_reads_as_it_was_and_has_the_name_of_its_requests() {
@@ -85,13 +91,22 @@ mod tests {
             let (at, offset) = (Time::from_ps(number * 1000), number * 4096);
             columns.push(Request { at, offset, bytes: 4096, op: Op::Write, ..Request::default() });
         }
-        let table = |rows| {
-            let batch = record_batch(&columns, rows);
-            RecordBatchIterator::new([Ok(batch.clone())], batch.schema())
+        let keep_rows = |rows: Range<usize>| {
+            let whole = |values: &[u64]| Cells::Unsigned(values[rows.clone()].to_vec());
+            let named = [
+                ("time_ps", whole(columns.at_ps())),
+                ("op", Cells::Texts(vec!["write".into(); rows.len()])),
+                ("offset_bytes", whole(columns.offsets())),
+                ("length_bytes", Cells::Signed(vec![4096; rows.len()])),
+            ];
+            let field = |name: &str| TableField { name: name.into(), kind: FieldKind::Other };
+            let (fields, cells): (Vec<_>, Vec<_>) =
+                named.into_iter().map(|(name, cells)| (field(name), cells)).unzip();
+            keep(&fields, [Ok(cells)].into_iter()).unwrap()
         };
-        let kept = keep(table(0..1000)).unwrap();
-        assert_eq!(keep(table(0..1000)).unwrap(), kept);
-        assert_ne!(keep(table(0..999)).unwrap(), kept);
+        let kept = keep_rows(0..1000);
+        assert_eq!(keep_rows(0..1000), kept);
+        assert_ne!(keep_rows(0..999), kept);
         let (found, _) = read(kept.as_ref(), &ReadOptions::default()).unwrap();
         assert_eq!((found.at_ps(), found.offsets()), (columns.at_ps(), columns.offsets()));
         assert_eq!(kept, format!("{PREFIX}{:016x}", found.origin.hash));

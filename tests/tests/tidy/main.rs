@@ -13,9 +13,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Lowest first: a crate may use those of a lower layer, never others. Crates to come have their place here already.
-const LAYERS: [(&str, u32); 20] = [
+const LAYERS: [(&str, u32); 21] = [
     ("nvlab-units", 0),
     ("nvlab-os", 0),
+    ("nvlab-table", 0),
     ("nvlab-medium", 1),
     ("nvlab-controller", 2),
     ("nvlab-access", 3),

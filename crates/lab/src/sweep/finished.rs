@@ -7,11 +7,8 @@ use super::shown::Shown;
 use super::space::Point;
 use super::table::within;
 use super::{Figures, Outcome, Sweep};
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, RecordBatch};
-use nvlab_run::columns_out::table_of;
 use nvlab_run::metric::metrics;
+use nvlab_table::{Table, Values};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,19 +56,17 @@ pub fn table_at(path: &Path) -> Result<Option<PathBuf>, String> {
 
 impl Finished {
     /// The table in a Parquet file, and the sweep that it is of.
-    pub fn load(path: &Path) -> Result<(RecordBatch, Finished), String> {
+    pub fn load(path: &Path) -> Result<(Table, Finished), String> {
         let about = |problem: String| format!("{}: {problem}", path.display());
-        let batch = table_of(path).map_err(|error| about(error.to_string()))?;
-        let finished = Finished::of(&batch).map_err(about)?;
-        Ok((batch, finished))
+        let table = Table::load(path).map_err(|error| about(error.to_string()))?;
+        let finished = Finished::of(&table).map_err(about)?;
+        Ok((table, finished))
     }
 
     /// The sweep that a table is of.
-    pub fn of(table: &RecordBatch) -> Result<Finished, String> {
-        let schema = table.schema();
-        let Some(text) = schema.metadata().get(KEY) else {
-            let of = schema.metadata().get("nvlab.schema");
-            return Err(match of.is_some_and(|schema| schema == super::table::SCHEMA) {
+    pub fn of(table: &Table) -> Result<Finished, String> {
+        let Some(text) = table.says(KEY) else {
+            return Err(match table.says("nvlab.schema") == Some(super::table::SCHEMA) {
                 true => "it is of an earlier nvlab, and does not say what was varied; run the sweep again: what is kept \
                          is not simulated again"
                     .into(),
@@ -100,14 +95,14 @@ impl Finished {
 }
 
 /// The rows as outcomes. They have the order of the points, of which some may be missing: skipped, or of another shard.
-fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Result<Vec<Outcome>, String> {
+fn outcomes(table: &Table, sweep: &Sweep, description: &Description) -> Result<Vec<Outcome>, String> {
     let keys = sweep.space.keys();
     let scales: Vec<Scale> = keys.iter().map(|key| sweep.space.scale(key)).collect();
     let of = |scale: &Scale| column(table, &scale.column);
-    let values = scales.iter().map(of).collect::<Result<Vec<&dyn Array>, _>>()?;
-    let found: Vec<Option<&dyn Array>> =
+    let values = scales.iter().map(of).collect::<Result<Vec<&Values>, _>>()?;
+    let found: Vec<Option<&Values>> =
         metrics().iter().map(|metric| column(table, &metric.column()).ok()).collect();
-    let intervals: Vec<Option<&dyn Array>> =
+    let intervals: Vec<Option<&Values>> =
         metrics().iter().map(|metric| column(table, &within(metric)?).ok()).collect();
     let (prepared, runs, errors) =
         (column(table, "prepared")?, column(table, "run")?, column(table, "error")?);
@@ -115,18 +110,18 @@ fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Re
         keys.iter().zip(&scales).zip(&values).all(|((key, scale), column)| {
             let value = sweep.space.value_at(point, key).unwrap_or_default();
             match scale.number(&value) {
-                Some(number) => self::number(*column, row) == Some(number),
-                None => text(*column, row) == Some(&value),
+                Some(number) => column.number(row) == Some(number),
+                None => column.text(row) == Some(&value),
             }
         })
     };
     let points = sweep.space.points()?;
     let mut points = points.into_iter();
-    let mut outcomes = Vec::with_capacity(table.num_rows());
-    for row in 0..table.num_rows() {
+    let mut outcomes = Vec::with_capacity(table.rows());
+    for row in 0..table.rows() {
         let point = points.find(|point| is_at(point, row));
         let point = point.ok_or_else(|| format!("row {} is no point of its sweep", row + 1))?;
-        let result = match text(errors, row) {
+        let result = match errors.text(row) {
             Some(why) => Err(why.to_string()),
             None => Ok(figures(description, (&found, &intervals), row, [prepared, runs])),
         };
@@ -136,43 +131,33 @@ fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Re
 }
 
 /// The columns of a table, of which it may lack some.
-type Columns<'a> = [Option<&'a dyn Array>];
+type Columns<'a> = [Option<&'a Values>];
 
 /// The figures in a row.
 fn figures(
     description: &Description,
     (found, intervals): (&Columns<'_>, &Columns<'_>),
     row: usize,
-    [prepared, runs]: [&dyn Array; 2],
+    [prepared, runs]: [&Values; 2],
 ) -> Figures {
-    let values: Vec<Option<f64>> = found.iter().map(|column| number((*column)?, row)).collect();
-    let interval = |(column, value): (&Option<&dyn Array>, &Option<f64>)| {
-        let within = column.and_then(|column| number(column, row)).unwrap_or(0.0);
+    let values: Vec<Option<f64>> = found.iter().map(|column| (*column)?.number(row)).collect();
+    let interval = |(column, value): (&Option<&Values>, &Option<f64>)| {
+        let within = column.and_then(|column| column.number(row)).unwrap_or(0.0);
         // Of a value of 0 nothing is relative.
         if within == 0.0 || within.is_infinite() { within } else { within * value.unwrap_or(0.0).abs() }
     };
     Figures {
-        key: text(runs, row).unwrap_or_default().to_string(),
+        key: runs.text(row).unwrap_or_default().to_string(),
         reused: true,
         nvlab: description.nvlab.clone(),
         results_version: description.results_version,
         closed_loop: description.closed_loop,
-        prepared: text(prepared, row).unwrap_or_default().to_string(),
+        prepared: prepared.text(row).unwrap_or_default().to_string(),
         intervals: intervals.iter().zip(&values).map(interval).collect(),
         values,
     }
 }
 
-fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
-    table.column_by_name(name).map(|column| &**column).ok_or_else(|| format!("it has no column `{name}`"))
-}
-
-fn number(column: &dyn Array, row: usize) -> Option<f64> {
-    let column = column.as_primitive_opt::<Float64Type>()?;
-    column.is_valid(row).then(|| column.value(row))
-}
-
-fn text(column: &dyn Array, row: usize) -> Option<&str> {
-    let column = column.as_string_opt::<i32>()?;
-    column.is_valid(row).then(|| column.value(row))
+fn column<'a>(table: &'a Table, name: &str) -> Result<&'a Values, String> {
+    table.column(name).ok_or_else(|| format!("it has no column `{name}`"))
 }

@@ -5,21 +5,17 @@
 //! Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is missing. Beside a
 //! metric that a run knows only so exactly is a column `METRIC.within`: half of its 95 % interval over its value, 0 if it is no matter
 //! of chance, infinite (in JSON null) if the run is too short to say. `prepared` says how the device was prepared.
-//! The columns do not depend on the results. As Arrow and Parquet it also says of which sweep it is ([`super::finished`]).
+//! The columns do not depend on the results. As a table and in Parquet it also says of which sweep it is ([`super::finished`]).
 
 use super::description::{Description, KEY};
 use super::scale::Scale;
 use super::{Figures, Outcome, Shown, Sweep};
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema};
 use nvlab_report::compare::csv_row;
 use nvlab_run::Figure;
-use nvlab_run::columns_out::parquet_of;
 use nvlab_run::metric::{Metric, metrics};
+use nvlab_table::{Column, Table, Values};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 
 /// Version of the table.
 pub const SCHEMA: &str = "nvlab.sweep/1";
@@ -118,39 +114,32 @@ impl SweepTable {
 
     /// Parquet: zstd, one row group, every column nullable.
     pub fn parquet(&self) -> io::Result<Vec<u8>> {
-        parquet_of(&self.batch())
+        self.table().parquet()
     }
 
-    /// In memory, as Arrow.
-    pub fn batch(&self) -> RecordBatch {
-        let texts = |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
-            Arc::new(self.rows.iter().map(of).collect::<StringArray>())
+    /// In memory, with what it says of its sweep.
+    pub fn table(&self) -> Table {
+        let texts = |of: &dyn Fn(&Row) -> Option<String>| Values::Texts(self.rows.iter().map(of).collect());
+        let numbers = |of: &dyn Fn(&Row) -> Option<f64>| Values::Numbers(self.rows.iter().map(of).collect());
+        let key = |at: usize| match self.keys[at].is_numeric() {
+            true => numbers(&|row| self.keys[at].number(&row.values[at])),
+            false => texts(&|row| Some(row.values[at].clone())),
         };
-        let numbers = |of: &dyn Fn(&Row) -> Option<f64>| -> ArrayRef {
-            Arc::new(self.rows.iter().map(of).collect::<Float64Array>())
-        };
-        let mut columns: Vec<ArrayRef> = Vec::new();
-        for at in 0..self.keys.len() {
-            columns.push(match self.keys[at].is_numeric() {
-                true => numbers(&|row| self.keys[at].number(&row.values[at])),
-                false => texts(&|row| Some(row.values[at].clone())),
-            });
-        }
-        for at in 0..self.metrics.iter().flat_map(names).count() {
-            columns.push(numbers(&|row| row.metrics[at]));
-        }
-        columns.push(texts(&|row| row.prepared.clone()));
-        columns.push(texts(&|row| row.run.clone()));
-        columns.push(texts(&|row| row.error.clone()));
-        let field = |(name, array): (String, &ArrayRef)| -> Field {
-            let kind: DataType = array.data_type().clone();
-            Field::new(name, kind, true)
-        };
-        let fields: Vec<Field> = self.names().into_iter().zip(&columns).map(field).collect();
+        let metrics = self.metrics.iter().flat_map(names).count();
+        let metric = |at: usize| numbers(&|row| row.metrics[at]);
+        let last: [fn(&Row) -> Option<String>; 3] =
+            [|row| row.prepared.clone(), |row| row.run.clone(), |row| row.error.clone()];
+        let values = (0..self.keys.len()).map(key).chain((0..metrics).map(metric));
+        let values = values.chain(last.iter().map(|of| texts(of)));
         let metadata = [("nvlab.schema", SCHEMA), (KEY, &self.description)];
-        let metadata: HashMap<String, String> =
-            metadata.map(|(key, value)| (key.to_string(), value.to_string())).into();
-        let schema = Schema::new_with_metadata(fields, metadata);
-        RecordBatch::try_new(Arc::new(schema), columns).expect("the columns have a value for each row")
+        Table {
+            columns: self
+                .names()
+                .into_iter()
+                .zip(values)
+                .map(|(name, values)| Column::new(name, values))
+                .collect(),
+            metadata: metadata.map(|(key, value)| (key.to_string(), value.to_string())).into(),
+        }
     }
 }

@@ -160,8 +160,8 @@ fn a_finished_sweep_makes_the_same_page() {
         let table = SweepTable::new(&sweep, &outcomes, &shown);
         std::fs::write(&file, table.parquet().unwrap()).unwrap();
         let found = finished::table_at(folder.path()).unwrap().unwrap();
-        let (batch, finished) = Finished::load(&found).unwrap();
-        assert_eq!(batch, table.batch());
+        let (read, finished) = Finished::load(&found).unwrap();
+        assert_eq!(read, table.table());
         assert!(finished.page() == page::page(&sweep, &outcomes, &shown));
         let points = |outcomes: &[Outcome]| outcomes.iter().map(|one| one.point.clone()).collect::<Vec<_>>();
         assert_eq!(points(&finished.outcomes), points(&outcomes), "a skipped point is none");
@@ -173,7 +173,7 @@ fn a_finished_sweep_makes_the_same_page() {
     let at = (0..outcomes.len()).filter(|at| at % 3 == 1).collect::<Vec<_>>();
     outcomes = at.into_iter().map(|at| outcomes[at].clone()).collect();
     let shown = Shown::of(&sweep, &outcomes, &[], &[]);
-    let finished = Finished::of(&SweepTable::new(&sweep, &outcomes, &shown).batch()).unwrap();
+    let finished = Finished::of(&SweepTable::new(&sweep, &outcomes, &shown).table()).unwrap();
     assert!(finished.page() == page::page(&sweep, &outcomes, &shown));
 }
 
@@ -193,7 +193,7 @@ fn what_is_no_finished_sweep_is_refused() {
     std::fs::write(path.join("sweep-b.parquet"), "").unwrap();
     says(path, "has 2 sweeps; name one: sweep-a.parquet, sweep-b.parquet");
     let run = sample::run("ssd-tlc", 1);
-    let other = nvlab_run::columns_out::parquet_of(&nvlab_run::columns_out::series(&run)).unwrap();
+    let other = nvlab_run::columns_out::series(&run).parquet().unwrap();
     std::fs::write(path.join("series.parquet"), other).unwrap();
     says(&path.join("series.parquet"), "it is not the table of a sweep");
 }

@@ -2,12 +2,8 @@
 
 use super::{Cell, Comparison, Parts, Row};
 use crate::document::{self, COMPARISON, COMPARISON_ROW, ComparisonRow, Design, MetricEntry, Value};
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_schema::{Field, Schema};
-use nvlab_run::columns_out::parquet_of;
-use std::collections::HashMap;
+use nvlab_table::{Column, Table, Values};
 use std::io;
-use std::sync::Arc;
 
 impl Comparison {
     pub(super) fn markdown(&self) -> String {
@@ -60,33 +56,25 @@ impl Comparison {
 
     /// The columns of [`Comparison::csv`].
     pub(super) fn parquet(&self) -> io::Result<Vec<u8>> {
-        let names = self.rows.iter().map(|row| Some(row.name.as_str()));
-        let seeds = self.rows.iter().map(|row| row.seeds.len() as u64);
-        let mut columns: Vec<(String, ArrayRef)> = vec![
-            ("design".to_string(), Arc::new(names.collect::<StringArray>())),
-            ("seeds".to_string(), Arc::new(seeds.map(Some).collect::<UInt64Array>())),
-        ];
+        let texts = |get: fn(&Row) -> &str| {
+            Values::Texts(self.rows.iter().map(|row| Some(get(row).to_string())).collect())
+        };
+        let seeds = self.rows.iter().map(|row| Some(row.seeds.len() as u64)).collect();
+        let mut columns =
+            vec![Column::new("design", texts(|row| &row.name)), Column::new("seeds", Values::Counts(seeds))];
         for (at, column) in self.columns.iter().enumerate() {
             let cells = || self.rows.iter().map(|row| row.cells[at].as_ref());
-            let numbers = |get: fn(&Cell) -> f64| -> ArrayRef {
-                Arc::new(cells().map(|cell| cell.map(get)).collect::<Float64Array>())
-            };
+            let numbers =
+                |get: fn(&Cell) -> f64| Values::Numbers(cells().map(|cell| cell.map(get)).collect());
             let name = column.column();
-            columns.push((name.clone(), numbers(|cell| cell.estimate.mean)));
-            columns.push((format!("{name}_interval"), numbers(|cell| cell.estimate.interval)));
-            let same = cells().map(|cell| cell.map(|cell| cell.same)).collect::<BooleanArray>();
-            columns.push((format!("{name}_same"), Arc::new(same)));
+            let same = Values::Flags(cells().map(|cell| cell.map(|cell| cell.same)).collect());
+            columns.push(Column::new(name.clone(), numbers(|cell| cell.estimate.mean)));
+            columns.push(Column::new(format!("{name}_interval"), numbers(|cell| cell.estimate.interval)));
+            columns.push(Column::new(format!("{name}_same"), same));
         }
-        let prepared = self.rows.iter().map(|row| Some(row.prepared.as_str()));
-        columns.push(("prepared".to_string(), Arc::new(prepared.collect::<StringArray>())));
-        let (names, arrays): (Vec<String>, Vec<ArrayRef>) = columns.into_iter().unzip();
-        let fields = names.into_iter().zip(&arrays);
-        let fields: Vec<Field> =
-            fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
-        let metadata = HashMap::from([("nvlab.schema".to_string(), COMPARISON.to_string())]);
-        let schema = Schema::new_with_metadata(fields, metadata);
-        let batch = RecordBatch::try_new(Arc::new(schema), arrays).map_err(io::Error::other)?;
-        parquet_of(&batch)
+        columns.push(Column::new("prepared", texts(|row| &row.prepared)));
+        let metadata = vec![("nvlab.schema".to_string(), COMPARISON.to_string())];
+        Table { columns, metadata }.parquet()
     }
 
     pub(super) fn json(&self) -> String {

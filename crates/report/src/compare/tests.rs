@@ -187,28 +187,23 @@ fn faults_and_warnings() {
 /// Parquet has the columns and values of the CSV.
 #[test]
 fn parquet_holds_what_csv_says() {
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::{Float64Type, UInt64Type};
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use nvlab_table::{Table, Values};
     for seeds in [1, 3] {
         let groups = [runs("a", 2.5, 100.0, seeds), runs("b", 1.5, 120.0, seeds)];
         let metrics = ["waf", "write.mean", "trim.p99"];
         let csv = compare_text(&groups, &metrics, Format::Csv, NameStyle::Whole).unwrap();
-        let bytes = bytes::Bytes::from(compare_parquet(&groups, &metrics, NameStyle::Whole).unwrap());
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().build().unwrap();
-        let batches: Vec<_> = reader.map(Result::unwrap).collect();
-        let [table] = &batches[..] else { panic!("{} batches", batches.len()) };
-        let heads: Vec<String> = table.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let table = Table::of_bytes(compare_parquet(&groups, &metrics, NameStyle::Whole).unwrap()).unwrap();
+        let heads: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         let mut lines = csv.lines();
         assert_eq!(lines.next().unwrap(), heads.join(","));
         for (row, line) in lines.enumerate() {
-            let cells = table.columns().iter().map(|array| match array.data_type() {
-                _ if array.is_null(row) => String::new(),
-                arrow_schema::DataType::Utf8 => array.as_string::<i32>().value(row).to_string(),
-                arrow_schema::DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
-                arrow_schema::DataType::Boolean => array.as_boolean().value(row).to_string(),
-                _ => array.as_primitive::<Float64Type>().value(row).to_string(),
+            let cells = table.columns.iter().map(|column| match &column.values {
+                Values::Flags(values) => values[row].map(|value| value.to_string()),
+                Values::Counts(values) => values[row].map(|value| value.to_string()),
+                Values::Numbers(values) => values[row].map(|value| value.to_string()),
+                Values::Texts(values) => values[row].clone(),
             });
+            let cells = cells.map(Option::unwrap_or_default);
             assert_eq!(
                 line,
                 cells.collect::<Vec<_>>().join(",").replace(PREPARED, &format!("\"{PREPARED}\""))

@@ -1,14 +1,50 @@
 //! The values of a column, whatever type the writer chose.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, TimeUnit};
 use std::borrow::Cow;
+
+pub use parquet::data_type::ByteArray as Text;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableField {
+    /// Its name.
+    pub name: String,
+    /// What matters of its type before its values are known.
+    pub kind: FieldKind,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Real numbers.
+    Real,
+    /// Timestamps, in units of so many picoseconds.
+    Timestamp(u64),
+    /// Something else.
+    Other,
+}
+
+/// The values of a column in some rows.
+#[derive(Clone, Debug)]
+pub enum Cells {
+    /// Whole numbers.
+    Signed(Vec<i64>),
+    /// Whole numbers from 0 on.
+    Unsigned(Vec<u64>),
+    /// Real numbers.
+    Real(Vec<f64>),
+    /// True or false.
+    Flags(Vec<bool>),
+    /// Texts.
+    Texts(Vec<Text>),
+    /// In this row there is none.
+    Missing(usize),
+    /// They are of a type of this name, which no part of a request has.
+    Other(String),
+}
+
+/// The values of each column in a batch of rows, or why there are none.
+pub type Batch = Result<Vec<Cells>, String>;
 
 /// A value that cannot be used.
 #[derive(Debug)]
@@ -21,93 +57,66 @@ pub(super) struct Problem {
 
 type Values<T> = Result<Vec<T>, Problem>;
 
-fn problem<T>(row: usize, found: impl ToString, allowed: &str) -> Values<T> {
-    Err(Problem { row, found: found.to_string(), allowed: allowed.to_owned() })
-}
-
-fn no_nulls(array: &ArrayRef) -> Result<(), Problem> {
-    match (array.null_count() > 0).then(|| (0..array.len()).find(|&row| array.is_null(row))).flatten() {
-        Some(row) => Err(Problem { row, found: "null".into(), allowed: "a value in every row".into() }),
-        None => Ok(()),
-    }
-}
-
 const WHOLE: &str = "a number from 0 to 18446744073709551615 of its base unit";
 
-/// Numbers of a unit that is worth `unit`, in ticks that are worth `tick`.
-pub(super) fn whole(array: &ArrayRef, unit: u64, tick: u64) -> Values<u64> {
-    no_nulls(array)?;
-    let exact = |value: i64| u64::try_from(value).ok().and_then(|value| scaled(value, unit, tick));
-    let real = |value: f64| {
-        let ticks = (value * (unit as f64 / tick as f64)).round();
-        (ticks >= 0.0 && ticks < u64::MAX as f64).then_some(ticks as u64)
-    };
-    match array.data_type() {
-        DataType::Int8 => read::<Int8Type>(array, |value| exact(value.into())),
-        DataType::Int16 => read::<Int16Type>(array, |value| exact(value.into())),
-        DataType::Int32 => read::<Int32Type>(array, |value| exact(value.into())),
-        DataType::Int64 => read::<Int64Type>(array, exact),
-        DataType::UInt8 => read::<UInt8Type>(array, |value| scaled(value.into(), unit, tick)),
-        DataType::UInt16 => read::<UInt16Type>(array, |value| scaled(value.into(), unit, tick)),
-        DataType::UInt32 => read::<UInt32Type>(array, |value| scaled(value.into(), unit, tick)),
-        DataType::UInt64 => read::<UInt64Type>(array, |value| scaled(value, unit, tick)),
-        DataType::Float32 => read::<Float32Type>(array, |value| real(value.into())),
-        DataType::Float64 => read::<Float64Type>(array, real),
-        DataType::Timestamp(TimeUnit::Second, _) => read::<TimestampSecondType>(array, exact),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => read::<TimestampMillisecondType>(array, exact),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => read::<TimestampMicrosecondType>(array, exact),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => read::<TimestampNanosecondType>(array, exact),
-        other => problem(0, other, "a column of numbers"),
+impl Cells {
+    fn problem<T>(&self, allowed: &str) -> Values<T> {
+        let problem = |row: usize, found: &str, allowed: &str| {
+            Err(Problem { row, found: found.to_owned(), allowed: allowed.to_owned() })
+        };
+        match self {
+            Cells::Missing(row) => problem(*row, "null", "a value in every row"),
+            Cells::Other(name) => problem(0, name, allowed),
+            Cells::Signed(_) | Cells::Unsigned(_) => problem(0, "whole numbers", allowed),
+            Cells::Real(_) => problem(0, "real numbers", allowed),
+            Cells::Flags(_) => problem(0, "true and false", allowed),
+            Cells::Texts(_) => problem(0, "texts", allowed),
+        }
+    }
+
+    /// Numbers of a unit that is worth `unit`, in ticks that are worth `tick`.
+    pub(super) fn whole(&self, unit: u64, tick: u64) -> Values<u64> {
+        let real = |value: f64| {
+            let ticks = (value * (unit as f64 / tick as f64)).round();
+            (ticks >= 0.0 && ticks < u64::MAX as f64).then_some(ticks as u64)
+        };
+        match self {
+            Cells::Signed(values) => each(values, |value| scaled(u64::try_from(value).ok()?, unit, tick)),
+            Cells::Unsigned(values) => each(values, |value| scaled(value, unit, tick)),
+            Cells::Real(values) => each(values, real),
+            other => other.problem("a column of numbers"),
+        }
+    }
+
+    /// Texts, or whole numbers as texts.
+    pub(super) fn texts(&self) -> Values<Cow<'_, [u8]>> {
+        let digits = |number: String| Cow::Owned(number.into_bytes());
+        Ok(match self {
+            Cells::Texts(texts) => texts.iter().map(|text| Cow::Borrowed(text.data())).collect(),
+            Cells::Signed(_) | Cells::Unsigned(_) => {
+                self.whole(1, 1)?.into_iter().map(|number| digits(number.to_string())).collect()
+            }
+            other => return other.problem("a column of texts"),
+        })
+    }
+
+    /// True or false.
+    pub(super) fn flags(&self) -> Values<bool> {
+        match self {
+            Cells::Flags(flags) => Ok(flags.clone()),
+            other => other.problem("a column of true and false"),
+        }
     }
 }
 
-/// Where a unit is a tick nothing is multiplied, so that large absolute times do not overflow.
-fn scaled(value: u64, unit: u64, tick: u64) -> Option<u64> {
-    if unit == tick { Some(value) } else { value.checked_mul(unit).map(|value| value / tick) }
-}
-
-fn read<T: ArrowPrimitiveType>(array: &ArrayRef, of: impl Fn(T::Native) -> Option<u64>) -> Values<u64>
-where
-    T::Native: std::fmt::Debug,
-{
-    let values = array.as_primitive::<T>().values();
-    let value = |(row, value): (usize, &T::Native)| {
+fn each<T: Copy + std::fmt::Debug>(values: &[T], of: impl Fn(T) -> Option<u64>) -> Values<u64> {
+    let value = |(row, value): (usize, &T)| {
         of(*value).ok_or_else(|| Problem { row, found: format!("{value:?}"), allowed: WHOLE.to_owned() })
     };
     values.iter().enumerate().map(value).collect()
 }
 
-/// Texts, or whole numbers as texts.
-pub(super) fn texts(array: &ArrayRef) -> Values<Cow<'_, [u8]>> {
-    no_nulls(array)?;
-    Ok(match array.data_type() {
-        DataType::Utf8 => {
-            array.as_string::<i32>().iter().flatten().map(|text| Cow::Borrowed(text.as_bytes())).collect()
-        }
-        DataType::LargeUtf8 => {
-            array.as_string::<i64>().iter().flatten().map(|text| Cow::Borrowed(text.as_bytes())).collect()
-        }
-        DataType::Utf8View => {
-            array.as_string_view().iter().flatten().map(|text| Cow::Borrowed(text.as_bytes())).collect()
-        }
-        DataType::Dictionary(_, _) => {
-            let dictionary = array.as_any_dictionary();
-            let known = texts(dictionary.values())?;
-            dictionary.normalized_keys().into_iter().map(|key| known[key].clone()).collect()
-        }
-        DataType::Binary => array.as_binary::<i32>().iter().flatten().map(Cow::Borrowed).collect(),
-        kind if kind.is_integer() => {
-            whole(array, 1, 1)?.into_iter().map(|n| Cow::Owned(n.to_string().into_bytes())).collect()
-        }
-        other => return problem(0, other, "a column of texts"),
-    })
-}
-
-/// True or false.
-pub(super) fn flags(array: &ArrayRef) -> Values<bool> {
-    no_nulls(array)?;
-    match array.data_type() {
-        DataType::Boolean => Ok(array.as_boolean().iter().flatten().collect()),
-        other => problem(0, other, "a column of true and false"),
-    }
+/// Where a unit is a tick nothing is multiplied, so that large absolute times do not overflow.
+fn scaled(value: u64, unit: u64, tick: u64) -> Option<u64> {
+    if unit == tick { Some(value) } else { value.checked_mul(unit).map(|value| value / tick) }
 }

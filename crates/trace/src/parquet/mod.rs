@@ -16,13 +16,14 @@
 //! 2. Written are `time_ps`, `op`, `offset_bytes`, `length_bytes`, `volume`, `fua`, and `response_ps` if known: nothing is lost.
 
 mod column;
+mod file;
 mod folder;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use column::{Batch, Cells, FieldKind, TableField, Text};
 pub(crate) use folder::{Partitions, read_folder};
-pub use writer::record_batch;
 pub(crate) use writer::write;
 
 use crate::columns::{Columns, Origin};
@@ -32,11 +33,7 @@ use crate::report::ReadReport;
 use crate::rows::{Rows, Volumes};
 use crate::text::lines::{Bad, BadLine};
 use crate::{Op, TraceError};
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
-use column::{flags, texts, whole};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use file::TableFile;
 use parquet::file::reader::ChunkReader;
 use std::path::Path;
 
@@ -70,8 +67,8 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(schema: &Schema) -> Result<Layout, String> {
-        let find = |name: &str| schema.fields().iter().position(|field| field.name() == name);
+    fn of(fields: &[TableField]) -> Result<Layout, String> {
+        let find = |name: &str| fields.iter().position(|field| field.name == name);
         let scaled = |names: &[(String, u64)]| -> Result<Option<Scaled>, String> {
             let found = |(name, unit): &(String, u64)| Some(Scaled { index: find(name)?, unit: *unit });
             let all: Vec<Scaled> = names.iter().filter_map(found).collect();
@@ -79,7 +76,7 @@ impl Layout {
                 [] => Ok(None),
                 [one] => Ok(Some(one)),
                 [first, second, ..] => {
-                    let name = |column: Scaled| schema.field(column.index).name().clone();
+                    let name = |column: Scaled| &fields[column.index].name;
                     Err(format!("it has both `{}` and `{}`", name(first), name(second)))
                 }
             }
@@ -87,12 +84,12 @@ impl Layout {
         let times = |of: &str| UNITS.map(|(unit, ps)| (format!("{of}_{unit}"), ps)).to_vec();
         let sizes = |of: &str| [(format!("{of}_bytes"), 1), (format!("{of}_sectors"), SECTOR_BYTES)].to_vec();
         let missing = |what: &str| {
-            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
             format!("it has no column for {what}; it has {}; needed: {COLUMNS}", names.join(", "))
         };
-        let timestamp = |index: usize| match schema.field(index).data_type() {
-            DataType::Timestamp(unit, _) => Some(Scaled { index, unit: picoseconds(unit) }),
-            _ => None,
+        let timestamp = |index: usize| match fields[index].kind {
+            FieldKind::Timestamp(unit) => Some(Scaled { index, unit }),
+            FieldKind::Real | FieldKind::Other => None,
         };
         let time = scaled(&times("time"))?.or_else(|| find("time").and_then(timestamp));
         Ok(Layout {
@@ -107,21 +104,23 @@ impl Layout {
     }
 
     /// What its times are whole numbers of: those in floating point are kept in nanoseconds.
-    fn tick_ps(&self, schema: &Schema) -> u64 {
-        let is_float = schema.field(self.time.index).data_type().is_floating();
+    fn tick_ps(&self, fields: &[TableField]) -> u64 {
+        let is_float = fields[self.time.index].kind == FieldKind::Real;
         if is_float { self.time.unit.min(1_000) } else { self.time.unit }
     }
 
-    fn all(&self) -> impl Iterator<Item = usize> {
+    /// Its columns, in the order of the file.
+    fn all(&self) -> Vec<usize> {
         let always = [self.time.index, self.op, self.offset.index, self.length.index];
         let others = [self.volume, self.fua, self.response.map(|response| response.index)];
-        always.into_iter().chain(others.into_iter().flatten())
+        let mut all: Vec<usize> = always.into_iter().chain(others.into_iter().flatten()).collect();
+        all.sort_unstable();
+        all
     }
 
     /// The same columns in a table that has only them, in the order of the file.
     fn projected(&self) -> Layout {
-        let mut kept: Vec<usize> = self.all().collect();
-        kept.sort_unstable();
+        let kept = self.all();
         let place = |index: usize| kept.binary_search(&index).expect("it is one of them");
         let scaled = |column: Scaled| Scaled { index: place(column.index), ..column };
         Layout {
@@ -133,15 +132,6 @@ impl Layout {
             fua: self.fua.map(place),
             response: self.response.map(scaled),
         }
-    }
-}
-
-fn picoseconds(unit: &TimeUnit) -> u64 {
-    match unit {
-        TimeUnit::Second => 1_000_000_000_000,
-        TimeUnit::Millisecond => 1_000_000_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000,
     }
 }
 
@@ -158,15 +148,21 @@ pub(crate) fn read<R: ChunkReader + 'static>(
 
 /// Takes over the rows of a table in memory, which messages call `name`.
 pub(crate) fn take(
-    batches: impl RecordBatchReader + Send + 'static,
+    fields: &[TableField],
+    batches: impl Iterator<Item = Batch> + Send + 'static,
     name: &str,
 ) -> Result<(Columns, ReadReport), TraceError> {
-    let schema = batches.schema();
-    let layout = Layout::of(&schema).map_err(|reason| TraceError::Table { file: name.to_owned(), reason })?;
-    let tick_ps = layout.tick_ps(&schema);
-    let batches = Box::new(batches);
-    let table =
-        Table { file: name.to_owned(), batches, layout, tick_ps, volume: None, row_count: 0, read: 0 };
+    let layout = Layout::of(fields).map_err(|reason| TraceError::Table { file: name.to_owned(), reason })?;
+    let table = Table {
+        file: name.to_owned(),
+        tick_ps: layout.tick_ps(fields),
+        names: fields.iter().map(|field| field.name.clone()).collect(),
+        batches: Box::new(batches),
+        layout,
+        volume: None,
+        row_count: 0,
+        read: 0,
+    };
     table.requests(&ReadOptions::default(), Origin { format: name.to_owned(), hash: 0 })
 }
 
@@ -185,7 +181,9 @@ struct Row {
 /// A table being read, batch by batch.
 struct Table {
     file: String,
-    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
+    batches: Box<dyn Iterator<Item = Batch> + Send>,
+    /// The columns in a batch.
+    names: Vec<String>,
     layout: Layout,
     /// Its times are whole numbers of this.
     tick_ps: u64,
@@ -204,18 +202,14 @@ impl Table {
     ) -> Result<Table, TraceError> {
         let file = path.display().to_string();
         let refuse = |reason: String| TraceError::Table { file: file.clone(), reason };
-        // The types of the file itself, not those of the library that wrote it: no dictionaries, one kind of text.
-        let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(reader, plain)
-            .map_err(|error| refuse(error.to_string()))?;
-        let layout = Layout::of(builder.schema()).map_err(&refuse)?;
-        let tick_ps = layout.tick_ps(builder.schema());
-        let row_count = builder.metadata().file_metadata().num_rows().try_into().unwrap_or(0);
-        let mask = ProjectionMask::roots(builder.parquet_schema(), layout.all());
-        let batches = builder.with_projection(mask).with_batch_size(batch_rows).build();
-        let batches = Box::new(batches.map_err(|error| refuse(error.to_string()))?);
+        let table = TableFile::open(reader).map_err(|error| refuse(error.to_string()))?;
+        let layout = Layout::of(&table.fields).map_err(&refuse)?;
+        let (tick_ps, row_count) = (layout.tick_ps(&table.fields), table.row_count());
+        let columns = layout.all();
+        let names = columns.iter().map(|&index| table.fields[index].name.clone()).collect();
         let layout = layout.projected();
-        Ok(Table { file, batches, layout, tick_ps, volume: None, row_count, read: 0 })
+        let batches = Box::new(table.batches(columns, batch_rows));
+        Ok(Table { file, batches, names, layout, tick_ps, volume: None, row_count, read: 0 })
     }
 
     /// All requests.
@@ -255,13 +249,10 @@ impl Table {
         into: &mut Vec<Result<Row, BadLine>>,
     ) -> Result<bool, TraceError> {
         let Some(batch) = self.batches.next() else { return Ok(false) };
-        let batch = batch
-            .map_err(|error| TraceError::Table { file: self.file.clone(), reason: error.to_string() })?;
+        let batch = batch.map_err(|reason| TraceError::Table { file: self.file.clone(), reason })?;
         let (first_row, layout) = (self.read, &self.layout);
-        self.read += batch.num_rows() as u64;
-        let schema = batch.schema();
         let at = |index: usize| {
-            let (file, column) = (self.file.clone(), schema.field(index).name().clone());
+            let (file, column) = (self.file.clone(), self.names[index].clone());
             move |column::Problem { row, found, allowed }| TraceError::Row {
                 file,
                 row: first_row + row as u64 + 1,
@@ -271,17 +262,19 @@ impl Table {
             }
         };
         let numbers = |column: Scaled, tick: u64| {
-            whole(batch.column(column.index), column.unit, tick).map_err(at(column.index))
+            batch[column.index].whole(column.unit, tick).map_err(at(column.index))
         };
+        let texts = |index: usize| batch[index].texts().map_err(at(index));
         let times = numbers(layout.time, tick_ps)?;
         let offsets = numbers(layout.offset, 1)?;
         let lengths = numbers(layout.length, 1)?;
-        let ops = texts(batch.column(layout.op)).map_err(at(layout.op))?;
-        let named = layout.volume.map(|index| texts(batch.column(index)).map_err(at(index))).transpose()?;
-        let fua = layout.fua.map(|index| flags(batch.column(index)).map_err(at(index))).transpose()?;
+        let ops = texts(layout.op)?;
+        let named = layout.volume.map(texts).transpose()?;
+        let fua = layout.fua.map(|index| batch[index].flags().map_err(at(index))).transpose()?;
         let response = layout.response.map(|column| numbers(column, tick_ps)).transpose()?;
+        self.read += times.len() as u64;
         let of_all = self.volume.as_deref().unwrap_or("0").as_bytes();
-        into.extend((0..batch.num_rows()).map(|row| {
+        into.extend((0..times.len()).map(|row| {
             let op = op_of(&ops[row]);
             let op = op.ok_or_else(|| Bad::bytes("op", &ops[row], "read, write, trim or flush"))?;
             let volume = match (&self.volume, &named) {

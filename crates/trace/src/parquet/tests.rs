@@ -1,36 +1,115 @@
 //! Tables as others write them, and what is said of wrong ones.
 
 use super::*;
-use arrow_array::RecordBatch;
-use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, LargeStringArray, StringArray,
-    TimestampMicrosecondArray, UInt64Array,
+use parquet::data_type::{
+    BoolType, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type, Int96, Int96Type,
 };
-use parquet::arrow::ArrowWriter;
-use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::parser::parse_message_type;
 use std::sync::Arc;
 
+/// A column as another program writes it.
+#[derive(Clone)]
+enum Column {
+    Int64(&'static str, Vec<i64>),
+    /// With missing values.
+    Some64(Vec<Option<i64>>),
+    Int32(&'static str, Vec<i32>),
+    Int96(Vec<[u32; 3]>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    Flags(Vec<bool>),
+    Texts(Vec<String>),
+    /// A group with one part.
+    Nested(Vec<i64>),
+}
+
+impl Column {
+    fn schema(&self, name: &str) -> String {
+        match self {
+            Column::Int64(kind, _) => format!("REQUIRED INT64 {name} {kind};"),
+            Column::Some64(_) => format!("OPTIONAL INT64 {name};"),
+            Column::Int32(kind, _) => format!("REQUIRED INT32 {name} {kind};"),
+            Column::Int96(_) => format!("REQUIRED INT96 {name};"),
+            Column::Float(_) => format!("REQUIRED FLOAT {name};"),
+            Column::Double(_) => format!("REQUIRED DOUBLE {name};"),
+            Column::Flags(_) => format!("REQUIRED BOOLEAN {name};"),
+            Column::Texts(_) => format!("REQUIRED BYTE_ARRAY {name} (UTF8);"),
+            Column::Nested(_) => format!("REQUIRED GROUP {name} {{ REQUIRED INT64 part; }}"),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Column::Int64(_, values) | Column::Nested(values) => values.len(),
+            Column::Some64(values) => values.len(),
+            Column::Int32(_, values) => values.len(),
+            Column::Int96(values) => values.len(),
+            Column::Float(values) => values.len(),
+            Column::Double(values) => values.len(),
+            Column::Flags(values) => values.len(),
+            Column::Texts(values) => values.len(),
+        }
+    }
+
+    fn put(&self, rows: std::ops::Range<usize>, into: &mut SerializedColumnWriter<'_>) {
+        fn put<T: DataType>(into: &mut SerializedColumnWriter<'_>, values: &[T::T], levels: Option<&[i16]>) {
+            into.typed::<T>().write_batch(values, levels, None).unwrap();
+        }
+        match self {
+            Column::Int64(_, values) | Column::Nested(values) => put::<Int64Type>(into, &values[rows], None),
+            Column::Some64(values) => {
+                let levels: Vec<i16> =
+                    values[rows.clone()].iter().map(|value| value.is_some().into()).collect();
+                let values: Vec<i64> = values[rows].iter().flatten().copied().collect();
+                put::<Int64Type>(into, &values, Some(&levels));
+            }
+            Column::Int32(_, values) => put::<Int32Type>(into, &values[rows], None),
+            Column::Int96(values) => {
+                let values: Vec<Int96> = values[rows].iter().map(|words| words.to_vec().into()).collect();
+                put::<Int96Type>(into, &values, None);
+            }
+            Column::Float(values) => put::<FloatType>(into, &values[rows], None),
+            Column::Double(values) => put::<DoubleType>(into, &values[rows], None),
+            Column::Flags(values) => put::<BoolType>(into, &values[rows], None),
+            Column::Texts(values) => {
+                let values: Vec<Text> = values[rows].iter().map(|text| text.as_str().into()).collect();
+                put::<ByteArrayType>(into, &values, None);
+            }
+        }
+    }
+}
+
 /// A file of these columns with two rows in a row group.
-fn file(columns: Vec<(&str, ArrayRef)>) -> bytes::Bytes {
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(2)).build();
+fn file(columns: Vec<(&str, Column)>) -> bytes::Bytes {
+    let schema: String = columns.iter().map(|(name, column)| column.schema(name)).collect();
+    let schema = parse_message_type(&format!("message t {{ {schema} }}")).unwrap();
     let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
+    let mut writer = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Default::default()).unwrap();
+    let rows = columns[0].1.len();
+    for first in (0..rows).step_by(2) {
+        let mut group = writer.next_row_group().unwrap();
+        for (_, column) in &columns {
+            let mut into = group.next_column().unwrap().unwrap();
+            column.put(first..rows.min(first + 2), &mut into);
+            into.close().unwrap();
+        }
+        group.close().unwrap();
+    }
     writer.close().unwrap();
     bytes.into()
 }
 
-fn ops(texts: &[&str]) -> ArrayRef {
-    Arc::new(StringArray::from(texts.to_vec()))
+fn ops(texts: &[&str]) -> Column {
+    Column::Texts(texts.iter().map(|text| text.to_string()).collect())
 }
 
-fn whole(numbers: &[i64]) -> ArrayRef {
-    Arc::new(Int64Array::from(numbers.to_vec()))
+fn whole(numbers: &[i64]) -> Column {
+    Column::Int64("", numbers.to_vec())
 }
 
 fn read_all(
-    columns: Vec<(&str, ArrayRef)>,
+    columns: Vec<(&str, Column)>,
     options: &ReadOptions,
 ) -> Result<(Columns, ReadReport), TraceError> {
     read(file(columns), 7, Path::new("t.parquet"), options)
@@ -43,12 +122,12 @@ fn tables_of_other_programs() {
     let (columns, report) = read_all(
         vec![
             ("__index_level_0__", whole(&[0, 1, 2])),
-            ("length_sectors", Arc::new(Int32Array::from(vec![8, 16, 0]))),
-            ("time_s", Arc::new(Float64Array::from(vec![1.7e9, 1.7e9 + 0.5, 1.7e9 + 2.0]))),
+            ("length_sectors", Column::Int32("", vec![8, 16, 0])),
+            ("time_s", Column::Double(vec![1.7e9, 1.7e9 + 0.5, 1.7e9 + 2.0])),
             ("offset_sectors", whole(&[10, 0, 0])),
-            ("op", Arc::new(LargeStringArray::from(vec!["W", "Read", "FLUSH"]))),
+            ("op", ops(&["W", "Read", "FLUSH"])),
             ("volume", whole(&[3, 4, 3])),
-            ("fua", Arc::new(BooleanArray::from(vec![true, false, false]))),
+            ("fua", Column::Flags(vec![true, false, false])),
             ("response_us", whole(&[10, 20, 30])),
         ],
         &options,
@@ -74,10 +153,10 @@ fn tables_of_other_programs() {
         vec![
             (
                 "time",
-                Arc::new(TimestampMicrosecondArray::from(vec![1_700_000_000_000_007, 1_700_000_000_000_009])),
+                Column::Int64("(TIMESTAMP(MICROS,true))", vec![1_700_000_000_000_007, 1_700_000_000_000_009]),
             ),
             ("op", ops(&["trim", "write"])),
-            ("offset_bytes", Arc::new(UInt64Array::from(vec![0, 4096]))),
+            ("offset_bytes", Column::Int64("(INTEGER(64,false))", vec![0, 4096])),
             ("length_bytes", whole(&[1 << 20, 512])),
             ("volume", ops(&["b", "a"])),
         ],
@@ -87,9 +166,51 @@ fn tables_of_other_programs() {
     assert_eq!((columns.len(), report.other_volumes, columns.request(0).op), (1, 1, Op::Trim));
 }
 
+/// Unsigned numbers beyond half of their range, single precision, the timestamps of old Spark and Impala, types without a meaning here.
+#[test]
+fn values_mean_what_their_type_says() {
+    let table = |time: Column, offset: Column| {
+        vec![
+            ("time", time),
+            ("op", ops(&["w", "w"])),
+            ("offset_bytes", offset),
+            ("length_bytes", Column::Int32("(INTEGER(32,false))", vec![512, -1])),
+        ]
+    };
+    let millis = || Column::Int64("(TIMESTAMP_MILLIS)", vec![5, 7]);
+    let found = |columns| {
+        let (columns, _) = read_all(columns, &ReadOptions::default()).unwrap();
+        columns.iter().map(|r| (r.at.ps() / 1_000, r.offset, r.bytes)).collect::<Vec<_>>()
+    };
+    let large = Column::Int64("(UINT_64)", vec![0, 1 << 40]);
+    assert_eq!(found(table(millis(), large.clone())), [(0, 0, 512), (2_000_000, 1 << 40, u32::MAX)]);
+    assert_eq!(
+        found(table(millis(), Column::Float(vec![0.0, 4096.0]))),
+        [(0, 0, 512), (2_000_000, 4096, u32::MAX)]
+    );
+    // A nanosecond before and after midnight.
+    let last = 86_400_000_000_000_u64 - 1;
+    let old = Column::Int96(vec![[last as u32, (last >> 32) as u32, 2_440_588], [1, 0, 2_440_589]]);
+    assert_eq!(found(table(old, large)), [(0, 0, 512), (2, 1 << 40, u32::MAX)]);
+    let said = |offset| read_all(table(millis(), offset), &ReadOptions::default()).unwrap_err().to_string();
+    for (offset, kind) in [
+        (Column::Int32("(DATE)", vec![1, 2]), "dates"),
+        (Column::Int64("(DECIMAL(9,2))", vec![1, 2]), "decimal numbers"),
+        (Column::Nested(vec![1, 2]), "nested values"),
+        (Column::Flags(vec![true, false]), "true and false"),
+    ] {
+        assert_eq!(
+            said(offset),
+            format!("t.parquet: row 1: offset_bytes '{kind}' is wrong: a column of numbers")
+        );
+    }
+    let beyond = Column::Int64("(UINT_64)", vec![0, -1]);
+    assert!(said(beyond).starts_with("t.parquet: row 2: offset "), "it ends beyond 2^64");
+}
+
 #[test]
 fn a_look_at_the_beginning_reads_no_more() {
-    let many = 3 * BATCH_ROWS as i64;
+    let many = 1000;
     let all: Vec<i64> = (0..many).collect();
     let columns = || {
         vec![
@@ -100,7 +221,7 @@ fn a_look_at_the_beginning_reads_no_more() {
         ]
     };
     let few = ReadOptions { lines_max: Some(10), ..ReadOptions::default() };
-    assert_eq!(read_all(columns(), &few).unwrap().0.len(), BATCH_ROWS);
+    assert_eq!(read_all(columns(), &few).unwrap().0.len(), 10);
     assert_eq!(read_all(columns(), &ReadOptions::default()).unwrap().0.len(), all.len());
 }
 
@@ -126,7 +247,7 @@ fn wrong_tables_are_told_row_and_column() {
     let skipping = ReadOptions { skip_bad: 1, ..ReadOptions::default() };
     assert_eq!(read_all(table(&[1, 2], &["x", "w"], &[1, 1]), &skipping).unwrap().1.bad_lines, 1);
     let mut null = table(&[1, 2], &["r", "w"], &[1, 1]);
-    null[3].1 = Arc::new(Int64Array::from(vec![Some(512), None]));
+    null[3].1 = Column::Some64(vec![Some(512), None]);
     assert_eq!(said(null), "t.parquet: row 2: length_bytes 'null' is wrong: a value in every row");
     let mut missing = table(&[1], &["r"], &[1]);
     missing.remove(2);
@@ -138,7 +259,7 @@ fn wrong_tables_are_told_row_and_column() {
     assert_eq!(said(twice), "t.parquet: it has both `time_ms` and `time_s`");
     let mut text = table(&[1], &["r"], &[1]);
     text[2].1 = ops(&["4k"]);
-    assert_eq!(said(text), "t.parquet: row 1: offset_bytes 'Utf8' is wrong: a column of numbers");
+    assert_eq!(said(text), "t.parquet: row 1: offset_bytes 'texts' is wrong: a column of numbers");
     let cut = file(table(&[1, 2], &["r", "w"], &[1, 1]));
     let cut = read(cut.slice(..cut.len() / 2), 0, Path::new("t.parquet"), &ReadOptions::default());
     assert!(cut.unwrap_err().to_string().starts_with("t.parquet: "));
@@ -153,7 +274,7 @@ impl Folder {
         let _ = std::fs::remove_dir_all(&path);
         Folder(path)
     }
-    fn put(&self, name: &str, columns: Vec<(&str, ArrayRef)>) {
+    fn put(&self, name: &str, columns: Vec<(&str, Column)>) {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, file(columns)).unwrap();
@@ -166,7 +287,7 @@ impl Drop for Folder {
     }
 }
 
-fn table(time: (&'static str, &[i64]), op: &str) -> Vec<(&'static str, ArrayRef)> {
+fn table(time: (&'static str, &[i64]), op: &str) -> Vec<(&'static str, Column)> {
     let rows = time.1.len();
     vec![
         (time.0, whole(time.1)),
