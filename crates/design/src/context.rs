@@ -333,13 +333,13 @@ impl Context {
             let kinds: Vec<&str> = kinds.into_iter().collect();
             let kind = self.kind_of(table);
             let message = match &kind {
-                Some(kind) => format!("`{path}` means nothing for kind = \"{kind}\""),
-                None => format!("`{path}` means nothing here"),
+                Some(kind) => format!("`{path}` does not apply to kind = \"{kind}\""),
+                None => format!("`{path}` does not apply here"),
             };
             return FileError::at(key_place, message, "does not apply").help(if kinds.is_empty() {
                 format!("nvlab explain {}", key.path)
             } else {
-                format!("it belongs to kind = \"{}\"", kinds.join("\" or \""))
+                format!("it is for kind = \"{}\"", kinds.join("\" or \""))
             });
         }
         let siblings = || self.keys.of_table(table).map(|key| key::leaf(key.path));

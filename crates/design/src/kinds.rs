@@ -150,48 +150,45 @@ const KIND: &[Key] = &[key(
     "ftl.kind",
     &[],
     Shape::OneOf(&[
-        ("page", "any logical unit to any physical unit: out-of-place writes, cleaning, a map of every unit"),
+        ("page", "page map: any logical unit to any physical unit, with out-of-place writes and cleaning"),
         (
             "block",
-            "a block map without a log: a page at its own place in its block, which is merged with every \
-             overwrite",
+            "a block map without a log: a page is always at its own offset in its block, and every overwrite merges the \
+             block",
         ),
         (
             "bast",
-            "a block map: a page at its own place in its block; what is overwritten goes to a log block of \
-             its data block (BAST, 2002)",
+            "a block map: pages at their own offsets in their blocks; overwrites go to a log block of their data block \
+             (BAST, 2002)",
         ),
         (
             "fast",
-            "a block map whose log blocks take the overwrites of any data block (FAST, 2007); the log may be \
-             an array of its own (system 002) or blocks in SLC mode",
+            "a block map whose log blocks take overwrites of any data block (FAST, 2007); the log may be a separate \
+             array (system 002) or blocks in SLC mode",
         ),
         (
             "hftl",
-            "the page map with its map in PRAM, changed in place: a unit is a page, and a mount scans \
-             nothing (EMSOFT 2008)",
+            "a page map stored in PRAM and updated in place: a unit is a page, and a mount scans nothing (EMSOFT 2008)",
         ),
         (
             "envy",
-            "a memory: words of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
+            "word-addressable memory of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
              1994)",
         ),
-        ("ram-disk", "no map: a memory as blocks, each request with the delays of the memory (NVRamDisk, system 004)"),
+        ("ram-disk", "no map: a memory accessed as blocks, with the delays of the memory (NVRamDisk, system 004)"),
         (
             "rvm",
-            "no controller: a host with recoverable memory, whose log is on the device (system 001; RVM, SOSP \
-             1993)",
+            "no controller: a host with recoverable memory whose log is on the device (system 001; RVM, SOSP 1993)",
         ),
         (
             "direct",
-            "no map: units at fixed addresses of a memory that is overwritten in place (Moneta, MICRO 2010), or \
-             of disks in stripes",
+            "no map: units at fixed addresses of a memory overwritten in place (Moneta, MICRO 2010), or of striped disks",
         ),
     ]),
     Required,
     "\"page\"",
 )
-.about("How the controller makes the medium overwritable.")];
+.about("Kind of controller: how it maps what the host addresses to the medium.")];
 
 /// Reads the controller and the array it works on.
 pub fn read(

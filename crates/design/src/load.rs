@@ -97,7 +97,7 @@ fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, 
     }
     let name = plain.unwrap_or(reference);
     LIBRARY.built_in(name).map_err(|near| {
-        let help = format!("{near} (a file is named with its ending: {name}.toml)");
+        let help = format!("{near} (for a file, give the extension: {name}.toml)");
         (format!("there is no built-in design `{name}`"), help)
     })
 }
@@ -123,7 +123,7 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     if let (Some(design), true) = (&design, context.errors.is_empty())
         && let Err(problem) = design.check_controller()
     {
-        context.wrong("ftl.kind", format!("this controller cannot work: {problem}"), "nvlab explain ftl");
+        context.wrong("ftl.kind", format!("invalid controller: {problem}"), "nvlab explain ftl");
     }
     match design {
         Some(mut design) if context.errors.is_empty() => {
@@ -161,11 +161,11 @@ fn with_table(path: String) -> String {
 fn set_in_vain(top: &Layer, unused: &[String]) -> Option<FileError> {
     top.leaves.iter().filter(|(_, leaf)| leaf.at.source.kind == SourceKind::Set).find_map(|(path, leaf)| {
         if path == "design.extends" {
-            let error = FileError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "too late");
-            return Some(error.help("name the other design itself, or write a file that extends it"));
+            let error = FileError::at(leaf.key.clone(), format!("`{path}` has no effect here"), "too late");
+            return Some(error.help("use the other design directly, or write a file that extends it"));
         }
         let name = unused.iter().find(|name| path.starts_with(&format!("media.{name}.")))?;
-        let error = FileError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "not used");
+        let error = FileError::at(leaf.key.clone(), format!("`{path}` has no effect"), "not used");
         Some(error.help(format!("this design does not use the medium `{name}`")))
     })
 }
@@ -190,7 +190,7 @@ fn sorted(mut errors: Vec<FileError>) -> Vec<FileError> {
         None => (1, String::new(), 0),
     });
     if errors.is_empty() {
-        errors.push(FileError::new("the design cannot be resolved (this is a fault of nvlab)"));
+        errors.push(FileError::new("the design cannot be resolved (this is a bug in nvlab)"));
     }
     errors
 }
@@ -210,7 +210,7 @@ fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) 
     };
     if depth >= EXTENDS_MAX {
         let error = FileError::at(leaf.at, "designs extend each other in a circle", "too deep");
-        errors.push(error.help(format!("at most {EXTENDS_MAX} designs may stand on each other")));
+        errors.push(error.help(format!("a chain of `extends` may have at most {EXTENDS_MAX} designs")));
         return layer;
     }
     match find(&reference, leaf.folder()) {
@@ -273,7 +273,7 @@ fn check_kind(context: &mut Context, name: &str, part: &Layer) {
             _ => "the part is of another kind".to_string(),
         };
         let error = FileError::at(own.at.clone(), format!("`{path}` contradicts its part"), "");
-        context.errors.push(error.help(format!("{kind}; leave `kind` out")));
+        context.errors.push(error.help(format!("{kind}; leave out `kind`")));
         context.give_up_on(&format!("media.{name}"));
     }
 }

@@ -44,7 +44,7 @@ const RANGES: [Range; 4] = [
         program_us: [250.0, 8_000.0],
         erase_us: [1_000.0, 30_000.0],
         cycles: [200, 20_000],
-        basis: "ISSCC 2014 to 2023 (reads of 39 to 110 us; word lines of three pages in 0.35 to 3 ms; of two planes, 6.7 ms by the rate of a data-centre drive), ratings of 300 to 10 000",
+        basis: "ISSCC 2014 to 2023 (reads of 39 to 110 us; word lines of three pages in 0.35 to 3 ms; for two planes, 6.7 ms derived from the rate of a data-centre drive), ratings of 300 to 10 000",
     },
     Range {
         cell: "qlc",
@@ -52,17 +52,17 @@ const RANGES: [Range; 4] = [
         program_us: [700.0, 25_000.0],
         erase_us: [2_000.0, 40_000.0],
         cycles: [100, 5_000],
-        basis: "ISSCC 2018 to 2023 (reads of 65 to 170 us; two-pass word lines of 1.6 to 9 ms a page, 22 ms by the rate of a data-centre drive), ratings of 300 to 1 500",
+        basis: "ISSCC 2018 to 2023 (reads of 65 to 170 us; two-pass word lines of 1.6 to 9 ms per page, 22 ms derived from the rate of a data-centre drive), ratings of 300 to 1 500",
     },
 ];
 
 /// Years that cells keep their data, least and most, and what that is.
 const RETENTION: ([u32; 2], &str) =
-    ([1, 40], "JESD218 asks for 3 months to 1 year of worn drives, NOR promises 20 years");
+    ([1, 40], "JESD218 requires 3 months to 1 year of worn drives, NOR is specified for 20 years");
 /// The fastest bus of a chip, in bytes a second, and what that is.
 const CHIP_BUS: (u64, &str) = (
     100_000_000_000,
-    "ONFI 5.1 carries 3.6 GB/s; 100 GB/s stands for a bus whose time is in that of the read",
+    "ONFI 5.1 carries 3.6 GB/s; 100 GB/s stands for a bus whose time is included in the read time",
 );
 
 /// The fastest link of each kind, in bytes a second, and what that is.
@@ -114,12 +114,15 @@ impl Design {
         let most = match channel >= die {
             true => format!("{:.1} of its {ways} dies", channel / die),
             false => {
-                format!("{} of one die's pace", display_fraction((100.0 * channel / die).round() / 100.0))
+                format!(
+                    "{} of the rate of one die",
+                    display_fraction((100.0 * channel / die).round() / 100.0)
+                )
             }
         };
         (times > FEED_MAX).then(|| {
             format!(
-                "media.{name}: the dies of a channel program {}, the channel carries {}: at most {most} are ever fed (bytes \
+                "media.{name}: the dies of a channel program {}, the channel carries {}: enough for {most} (bytes \
                  of a page over its program time)",
                 bandwidth(ways * die),
                 bandwidth(channel)
@@ -134,7 +137,7 @@ impl Design {
         let is_page_map = matches!(self.ftl, Ftl::Page(_)) && self.data_flash().is_some();
         (is_page_map && spare < SPARE_MIN).then(|| {
             format!(
-                "ftl.spare: {} of the raw flash are spare; drives have 7 % to 28 % (GiB sold as GB are 7 %)",
+                "ftl.spare: {} of the raw flash is spare; drives have 7 % to 28 % (GiB sold as GB give 7 %)",
                 display_fraction((spare * 1e4).round() / 1e4)
             )
         })

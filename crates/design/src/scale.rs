@@ -42,7 +42,7 @@ type Values = BTreeMap<String, (String, String)>;
 pub fn scaled(reference: &str, design: &Design, capacity_bytes: u64) -> Result<Scaled, DesignErrors> {
     let refused = |problem: String, help: &str| DesignErrors::from(FileError::new(problem).help(help));
     let Some(page) = design.ftl.page_map() else {
-        let problem = format!("{} is no page map over NAND", design.name);
+        let problem = format!("{} is not a page map over NAND", design.name);
         return Err(refused(problem, "change its sizes one by one, with --set or in a file that extends it"));
     };
     let geometry = &design.array.geometry;
@@ -52,7 +52,7 @@ pub fn scaled(reference: &str, design: &Design, capacity_bytes: u64) -> Result<S
     let Some((channels, ways)) = shape(geometry, (raw / die * (1.0 - SHORT_MAX)).ceil() as u32) else {
         let most = display_bytes((die * (1.0 - spare)) as u64 * (CHANNELS_MAX * WAYS_MAX) as u64);
         return Err(refused(
-            format!("{} is too much for such dies", display_bytes(capacity_bytes)),
+            format!("{} is too large for these dies", display_bytes(capacity_bytes)),
             &format!("at most {most}"),
         ));
     };
@@ -122,7 +122,7 @@ impl Larger<'_> {
             let needed = (blocks as f64 * raw / (die * (channels * ways) as f64) - 1e-6).ceil() as u64;
             if needed < blocks {
                 let about =
-                    format!("of {blocks}: all of {} dies would be more than what is asked", channels * ways);
+                    format!("of {blocks}: all blocks of {} dies would exceed the capacity", channels * ways);
                 values.insert(blocks_key, (needed.to_string(), about));
             }
         }
@@ -144,7 +144,7 @@ impl Larger<'_> {
             let bytes = buffer.bytes as u128 * self.dies as u128 / own_dies as u128;
             let grain = if bytes >= 4 << 20 { 1 << 20 } else { self.page.unit_bytes as u64 };
             let size = (bytes as u64).next_multiple_of(grain);
-            let about = format!("{}, as much for each die", of(buffer.bytes));
+            let about = format!("{}, the same per die", of(buffer.bytes));
             values.insert("ftl.buffer.size".into(), (quoted(size), about));
         }
         match self.value("ftl.map.checkpoint") {
@@ -206,8 +206,8 @@ impl File<'_> {
     fn text(&self, values: &Values) -> String {
         let (from, capacity) = (&self.design.name, exact_bytes(self.capacity_bytes));
         let mut text = format!(
-            "# {from} with {capacity}, by `nvlab design scale`: shares and what is of a die are as there; `nvlab design show` \
-             fills in the rest.\nschema = 1\n\n[design]\nname    = {:?}\nabout   = \"{from} with {capacity}: {} dies\"\nextends = {:?}\n",
+            "# {from} with {capacity}, made by `nvlab design scale`: shares and values per die are unchanged; `nvlab design show` \
+             prints the rest.\nschema = 1\n\n[design]\nname    = {:?}\nabout   = \"{from} with {capacity}: {} dies\"\nextends = {:?}\n",
             self.name(),
             self.dies,
             self.extends()

@@ -19,9 +19,9 @@ pub const BLOCK_DEVICES: &[&str] = &["page", "block", "bast", "fast", "hftl"];
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.medium", &[], Shape::Medium, Required, "\"tlc\"")
-        .about("The medium that holds the data, by its name under [media]."),
+        .about("Medium of the data: a name under [media]."),
     key("ftl.map.in", &[], Shape::Medium, Required, "\"dram\"")
-        .about("The memory that holds the map, by its name under [media]. It must be large enough."),
+        .about("Memory of the map: a name under [media]. The map must fit."),
 ];
 
 /// The least size of a memory that follows from what is in it.
@@ -46,11 +46,7 @@ pub fn size_by_use(context: &mut Context, media: &mut Media, takes: impl Fn(&str
         {
             ram.cells.size_bytes = takes(name).max(SIZE_MIN).next_power_of_two();
             let size = Datum::Size(ram.cells.size_bytes);
-            context.derive(
-                &format!("media.{name}.size"),
-                size,
-                "what is in it, rounded up to a power of two",
-            );
+            context.derive(&format!("media.{name}.size"), size, "its contents, rounded up to a power of two");
         }
     }
 }
@@ -78,7 +74,7 @@ fn named<T: Clone>(
         // A medium that is there but wrong has been reported already.
         if !names.contains(&name) {
             let help = match names.is_empty() {
-                true => "there is no [media.NAME] at all".to_string(),
+                true => "this design has no [media.NAME]".to_string(),
                 false => {
                     format!("media of this design: {}", names.into_iter().collect::<Vec<_>>().join(", "))
                 }
@@ -140,10 +136,10 @@ pub fn pram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Opt
         return Some((name, pcm));
     }
     let problem = format!(
-        "`{path}`: a power cut tears entries in `{name}`, which keeps only {} B whole",
+        "`{path}`: a power cut can tear map entries in `{name}`: its writes are atomic only up to {} B",
         pcm.atomic_bytes
     );
-    let help = format!("media.{name}.atomic = \"{ENTRY_BYTES} B\", if the part promises it");
+    let help = format!("media.{name}.atomic = \"{ENTRY_BYTES} B\", if the part guarantees it");
     context.wrong(path, problem, help);
     None
 }

@@ -132,7 +132,7 @@ impl Kind for Recoverable {
         {
             let faults = design.flash_config(0).faults;
             if spares > 0 || faults.wear_out || faults.erase_failure > 0.0 {
-                let why = "`ftl.log.truncate_at`: erases in the background cannot fail; leave spares and failing erases out";
+                let why = "`ftl.log.truncate_at`: background erases cannot fail; leave out spares and failing erases";
                 return Err(why.into());
             }
         }
@@ -280,11 +280,11 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
     };
     let (compress, memory_bytes) = (compress?, memory_bytes?);
     if let Some(path) = rates.into_iter().find(|path| context.has(path) && !compress) {
-        context.wrong(path, format!("`{path}`: nothing is compressed"), "compress = true");
+        context.wrong(path, format!("`{path}`: compression is off"), "compress = true");
         return None;
     }
     if !memory_bytes.is_multiple_of(PAGE_BYTES as u64) {
-        let problem = format!("`ftl.memory` is no multiple of a page of {PAGE_BYTES} B");
+        let problem = format!("`ftl.memory` is not a multiple of a page of {PAGE_BYTES} B");
         context.wrong("ftl.memory", problem, "\"64 MiB\"");
         return None;
     }
@@ -303,8 +303,8 @@ fn attached(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
     if path?.kind == PathKind::Direct {
         return Some(());
     }
-    let problem = "`path.kind`: a log is on a device of the host, without a link";
-    context.wrong("path.kind", problem, "leave it out; `path.overhead` counts for each commit");
+    let problem = "`path.kind`: a log device is attached to the host without a link";
+    context.wrong("path.kind", problem, "leave it out; `path.overhead` applies to each commit");
     None
 }
 
@@ -323,7 +323,7 @@ fn check_of(context: &mut Context, on: &str) -> Option<()> {
         None => return Some(()),
         Some(wrong) => wrong,
     };
-    let problem = format!("`{path}` means nothing for a log on \"{on}\"");
+    let problem = format!("`{path}` does not apply to a log on \"{on}\"");
     context.wrong(path, problem, format!("leave it out; it is for {}", of.join(" and ")));
     None
 }
@@ -336,8 +336,8 @@ fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64, sector
         Some(bytes) if bytes > most => {
             // Exact: the status is less than a display shows of the size of a medium.
             let [bytes, most] = [bytes, most].map(exact_bytes);
-            let problem = format!("`ftl.log.size` is {bytes}, but the medium takes a log of {most}");
-            context.wrong("ftl.log.size", problem, format!("at most {most}, beside the status"));
+            let problem = format!("`ftl.log.size` is {bytes}, but the medium holds a log of at most {most}");
+            context.wrong("ftl.log.size", problem, format!("at most {most}, next to the status block"));
             None
         }
         Some(bytes) => whole(context, bytes, sector_bytes as u64, "a sector of the disk").map(|()| bytes),
@@ -351,9 +351,9 @@ fn whole(context: &mut Context, bytes: u64, unit: u64, of: &str) -> Option<()> {
         return Some(());
     }
     let problem =
-        format!("`ftl.log.size`: {} is no multiple of {of}, {}", exact_bytes(bytes), exact_bytes(unit));
+        format!("`ftl.log.size`: {} is not a multiple of {of}, {}", exact_bytes(bytes), exact_bytes(unit));
     let more = exact_bytes(bytes.next_multiple_of(unit));
-    context.wrong("ftl.log.size", problem, format!("\"{more}\", the next larger one"));
+    context.wrong("ftl.log.size", problem, format!("\"{more}\", the next larger multiple"));
     None
 }
 
@@ -384,7 +384,7 @@ fn on_flash(
     let blocks = log_bytes.map_or(has, |bytes| bytes.div_ceil(block) + reserved);
     if blocks > has || blocks <= reserved {
         let problem = format!(
-            "the log takes {blocks} erase blocks of {}, {reserved} of them its status and reserve; the array has {has}",
+            "the log takes {blocks} erase blocks of {}, {reserved} of them for status and reserve; the array has {has}",
             display_bytes(block)
         );
         context.wrong("ftl.log.size", problem, "a smaller log, or more `array.ways`");

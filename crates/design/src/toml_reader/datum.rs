@@ -87,12 +87,12 @@ impl Shape {
             Shape::Time => "a time with its unit: \"4 us\"".into(),
             Shape::TimeOrNone => "a time with its unit (\"20 us\"), or \"none\"".into(),
             Shape::Times => {
-                "a time (\"60 us\"), or one for each page of a word line ([\"45 us\", \"60 us\"])".into()
+                "a time (\"60 us\"), or one per page of a word line ([\"45 us\", \"60 us\"])".into()
             }
             Shape::Share { max } => format!("a share from 0 % to {}", quantity::display_fraction(max)),
             Shape::Count { min, max } => format!("a whole number from {min} to {max}"),
-            Shape::Rate => "a transfer rate (\"1200 MB/s\"), or the time of one byte (\"30 ns/B\")".into(),
-            Shape::Price => "US dollars by capacity: \"0.06 USD/GiB\"".into(),
+            Shape::Rate => "a transfer rate (\"1200 MB/s\"), or the time per byte (\"30 ns/B\")".into(),
+            Shape::Price => "US dollars per capacity: \"0.06 USD/GiB\"".into(),
             Shape::Text => "a text".into(),
             Shape::Flag => "true or false".into(),
             Shape::OneOf(names) => {

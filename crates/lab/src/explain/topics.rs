@@ -382,7 +382,7 @@ Tables: -w 'my.csv columns=time_s,op,offset_bytes,length_bytes'
   size such as 4KiB); optionally volume, fua, response_UNIT; columns named - and extra columns are
   ignored
   separator=comma|tab|semicolon|bar|space or one character (default: detected in the first line)
-  header=yes|no        (default: yes if no numeric column of line 1 has a number); # starts a comment
+  header=yes|no        (default: yes if line 1 has no number where one belongs); # starts a comment
   read=0 write=1       additional names of operations, comma-separated; likewise trim, flush
 Without columns=, they are taken from the header, exactly or by usual names (timestamp, iotype, lba,
 size_bytes, latency_us); the interpretation is printed. Ambiguous names are rejected, and so are
