@@ -53,7 +53,7 @@ fn a_lie_is_found_and_kept_for_replay() {
     assert!(said(&vacuous).contains("it proves nothing"), "{}", said(&vacuous));
     let failed = cut(&[], "device", "exit 3");
     assert!(
-        said(&failed).contains("without any cut the program ended with exit status: 3"),
+        said(&failed).contains("even without a cut, the program ended with exit status: 3"),
         "{}",
         said(&failed)
     );
@@ -72,10 +72,10 @@ fn what_cannot_be_says_why() {
         &["--check", "everything", "--", "true"],
         "write device, fs=ext4|xfs|btrfs, program or program=SCRIPT",
     );
-    wrong(&["--check", "program,program=x", "--", "true"], "there is one of this kind already");
+    wrong(&["--check", "program,program=x", "--", "true"], "there already is a check of this kind");
     wrong(&["--check", "program", "--replay", "x"], "needs the program");
     wrong(&["--replay", "nowhere"], "nowhere: ");
-    wrong(&["--", "true"], "the program changed nothing");
+    wrong(&["--", "true"], "the program wrote nothing");
     wrong(&["--", "./no-such-program"], "cannot run ./no-such-program");
     wrong(&[], "PROGRAM");
     std::fs::write(folder.0.join("torn"), "[{\"schema\":\"nvlab.cut/1\"").unwrap();

@@ -87,7 +87,7 @@ fn what_cannot_be_says_why() {
             assert!(said(&output).contains(why), "{}", said(&output));
         }
     };
-    wrong(&["ssd-tlc", "--mem", "--", "true"], "the only design that can is envy");
+    wrong(&["ssd-tlc", "--mem", "--", "true"], "only the design envy can");
     wrong(&["envy", "--", "true"], "--mem");
     wrong(&["envy", "--mem"], "PROGRAM");
     wrong(&["envy", "--mem", "--", "./no-such-program"], "cannot run ./no-such-program");

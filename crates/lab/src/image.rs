@@ -81,9 +81,7 @@ pub enum ImageError {
         source: io::Error,
     },
     /// The file is no image for this device.
-    #[error(
-        "{path}: {bytes} B; an image has whole sectors of 512 B, and at most the {capacity} B of the device"
-    )]
+    #[error("{path}: {bytes} B; an image is a multiple of 512 B and at most the {capacity} B of the device")]
     Size {
         /// Which.
         path: String,
@@ -202,7 +200,8 @@ impl Held {
             let told = &mut self.image[at..end];
             let bytes = &mut bytes[..told.len()];
             let served = self.device.read(self.now, at as u64, told.len() as u32, bytes);
-            let failed = |error| ImageError::Device(format!("after `{command}` {at} is not read: {error}"));
+            let failed =
+                |error| ImageError::Device(format!("after `{command}`, reading {at} failed: {error}"));
             self.now = served.map_err(failed)?.end;
             for (i, (told, found)) in told.chunks_mut(SECTOR).zip(bytes.chunks(SECTOR)).enumerate() {
                 if told == found {
@@ -211,7 +210,7 @@ impl Held {
                 if found.iter().any(|&byte| byte != 0) {
                     let sector = at / SECTOR + i;
                     return Err(ImageError::Device(format!(
-                        "after `{command}` sector {sector} holds something that was not written last"
+                        "after `{command}`, sector {sector} does not hold what was last written"
                     )));
                 }
                 told.fill(0);

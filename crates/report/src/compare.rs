@@ -362,7 +362,7 @@ fn too_short(row: &Row, columns: &[Metric]) -> Option<String> {
     });
     let short: Vec<String> = short.collect();
     (!short.is_empty())
-        .then(|| format!("too short for {}; --until 2% runs until they are known", short.join(", ")))
+        .then(|| format!("too short for {}; --until 2% runs until they are known to 2 %", short.join(", ")))
 }
 
 /// Numbers rows of the same name.

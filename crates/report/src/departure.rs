@@ -32,7 +32,7 @@ pub fn departure(run: &RunResult) -> Option<String> {
     let when =
         if (run.write_amplification.total - mean).abs() > APART * expected { " at the end" } else { "" };
     let mut text = format!(
-        "write amplification was {}{when}, not the {} that the device was prepared to",
+        "write amplification was {}{when}, but {} at the end of preconditioning",
         number::two(mean),
         number::two(expected)
     );
@@ -41,9 +41,9 @@ pub fn departure(run: &RunResult) -> Option<String> {
     }
     let wear = run.write_amplification.wear;
     if mean > expected && wear >= WEAR_WORTH * expected && !text.contains("wear levelling") {
-        text += "; wear levelling also moved data that is not rewritten";
+        text += "; wear levelling also moved cold data";
     }
-    Some(text + "; the lifetime is that of this run, not of a steady state")
+    Some(text + "; the lifetime is that of this run, not of steady state")
 }
 
 /// ` (cleaning 1.75 there, 3.40 in the run)`: the part that changed most, and others that changed half as much.
@@ -129,13 +129,13 @@ mod tests {
         let text = departure(&with(|n| 3.57 + scatter(n))).unwrap();
         assert_eq!(
             text,
-            "write amplification was 3.57, not the 2.97 that the device was prepared to (cleaning 1.95 there, 2.50 in \
-             the run); wear levelling also moved data that is not rewritten; the lifetime is that of this run, not of a \
+            "write amplification was 3.57, but 2.97 at the end of preconditioning (cleaning 1.95 there, 2.50 in \
+             the run); wear levelling also moved cold data; the lifetime is that of this run, not of \
              steady state"
         );
         // Only the end counts, and it is said to be the end.
         let late = departure(&with(|n| if n < 140 { 2.97 } else { 4.6 })).unwrap();
-        assert!(late.starts_with("write amplification was 4.60 at the end, not the 2.97"), "{late}");
+        assert!(late.starts_with("write amplification was 4.60 at the end, but 2.97 at the end of"), "{late}");
         assert_eq!(departure(&with(|n| if n < 140 { 4.6 } else { 2.97 })), None);
         // Less than before is as wrong.
         assert!(departure(&with(|_| 1.4)).unwrap().contains("(cleaning 1.95 there, 0.33 in the run)"));

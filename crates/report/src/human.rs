@@ -90,8 +90,8 @@ pub(super) fn requests(run: &RunResult) -> (String, bool) {
             let offered = number::count(run.arrivals.map_or(0, |arrivals| arrivals.offered));
             (format!("{offered} offered until the end of the run, {served} served"), true)
         }
-        Some(asked) if asked == run.requests_served => (format!("{served} asked, all served"), false),
-        Some(asked) => (format!("{} asked, {served} served", number::count(asked)), true),
+        Some(asked) if asked == run.requests_served => (format!("{served} issued, all served"), false),
+        Some(asked) => (format!("{} issued, {served} served", number::count(asked)), true),
         None => (format!("{served} served"), false),
     }
 }
@@ -223,11 +223,11 @@ impl Page {
         }
         if run.buffer_wait_s > 0.0 {
             let wait = number::time_s(run.buffer_wait_s / run.write.count.max(1) as f64);
-            self.line("Buffer", &format!("a write waited {wait} on average for room in the write buffer"));
+            self.line("Buffer", &format!("writes waited {wait} on average for room in the write buffer"));
         }
         if run.merge_wait_s > 0.0 {
             let wait = number::time_s(run.merge_wait_s / run.write.count.max(1) as f64);
-            self.line("Merges", &format!("a write waited {wait} on average until log blocks were merged"));
+            self.line("Merges", &format!("writes waited {wait} on average until log blocks were merged"));
         }
     }
 
@@ -254,7 +254,7 @@ impl Page {
             self.line(
                 "",
                 &format!(
-                    "{share} of the units written replaced one in the write buffer: no program of their own"
+                    "{share} of the units written replaced one in the write buffer and were not programmed separately"
                 ),
             );
         }
@@ -266,8 +266,7 @@ impl Page {
             self.line("", &lifetime::levelled_later(&later));
         }
         if wa.unaligned > 1.0 {
-            let text =
-                "bytes of units touched for each byte asked to write (parts of units; not in the total)";
+            let text = "bytes of units touched per byte written (partial units; not in the total)";
             self.line("", &format!("{} {text}", number::three(wa.unaligned)));
         }
         if wa.cleaned_blocks > 0 {
@@ -332,7 +331,7 @@ impl Page {
             let done = [(medium.reads, "read"), (medium.programs, "program"), (medium.erases, "erase")];
             let mut parts = done.map(|(count, what)| keep(&number::things(count, what))).to_vec();
             let busy = number::time_s(medium.read_s + medium.program_s + medium.erase_s);
-            parts.push(keep(&format!("{busy} in all")));
+            parts.push(keep(&format!("{busy} in total")));
             parts.push(keep(&match medium.years {
                 Some(years) if run.lifetime.caveat.is_some() => format!("lasts {} (!)", number::years(years)),
                 Some(years) => format!("lasts {}", number::years(years)),
@@ -400,7 +399,7 @@ fn buffer(run: &RunResult, memory: &MemoryResult) -> String {
         }
     };
     let mut parts = vec![keep(&hits)];
-    parts.push(keep(&format!("{} copied to it", number::things(memory.copied_pages, "page"))));
+    parts.push(keep(&format!("{} copied to the buffer", number::things(memory.copied_pages, "page"))));
     let rate = number::per_second(memory.flushed_pages as f64 / run.simulated_s);
     let mut flushed = format!("{} flushed ({rate}", number::count(memory.flushed_pages));
     if run.transaction.count > 0 {

@@ -86,8 +86,7 @@ fn link(run: &RunResult, design: &Design) -> Option<String> {
     };
     let (up, down) = (share(run.read.bytes_per_s, path.rate), share(run.write.bytes_per_s, path.rate_write));
     let busy = if path.kind.full_duplex() { up.max(down) } else { up + down };
-    (busy >= SATURATED)
-        .then(|| format!("the link is busy {} of the time: it is the limit", number::share(busy)))
+    (busy >= SATURATED).then(|| format!("the link is the limit: busy {} of the time", number::share(busy)))
 }
 
 /// Dies or channels that are nearly always busy.
@@ -96,26 +95,23 @@ fn flash_full(run: &RunResult) -> Option<String> {
     let dies = busy_flash(flash);
     if flash.busy_channel >= SATURATED {
         return Some(format!(
-            "the channels are busy {} of the time: they are the limit",
+            "the channels are the limit: busy {} of the time",
             number::share(flash.busy_channel)
         ));
     }
     let moved = 1.0 - 1.0 / run.write_amplification.total.max(1.0);
     let moving = match moved >= MOST {
-        true => format!(
-            "; {} of what they program was not asked for by the host (write amplification)",
-            number::share(moved)
-        ),
+        true => format!("; {} of what they program is write amplification", number::share(moved)),
         false => String::new(),
     };
     (dies >= SATURATED)
-        .then(|| format!("the dies are busy {} of the time: they are the limit{moving}", number::share(dies)))
+        .then(|| format!("the dies are the limit: busy {} of the time{moving}", number::share(dies)))
 }
 
 /// A write buffer whose room most of the writes' time was spent waiting for.
 fn buffer(run: &RunResult) -> Option<String> {
     most_of_writing(run, run.buffer_wait_s).map(|share| {
-        format!("the write buffer was full: writes spent {share} of their time waiting for what is behind it")
+        format!("the write buffer was full: writes spent {share} of their time waiting for room in it")
     })
 }
 
@@ -140,8 +136,8 @@ fn map(run: &RunResult) -> Option<String> {
     let share = map.read_wait_s / reading.max(1e-12);
     (run.read.count > 0 && share >= PART).then(|| {
         format!(
-            "the map does not fit in memory: {} of the look-ups of reads missed it, and reads spent {} of their time \
-             waiting for it",
+            "the map does not fit in memory: {} of the map look-ups of reads missed, and reads spent {} of their time waiting \
+             for the map",
             missed(map.read_hits, map.reads),
             number::share(share.min(1.0))
         )
@@ -153,7 +149,7 @@ fn cache(run: &RunResult) -> Option<String> {
     let cache = run.cache.as_ref()?;
     (run.write_amplification.host >= PART && cache.written_share < MOST).then(|| {
         let past = number::share(1.0 - cache.written_share);
-        format!("the SLC cache was full: {past} of what was written went past it")
+        format!("the SLC cache was full: {past} of the writes bypassed it")
     })
 }
 
@@ -171,7 +167,7 @@ fn flushes(run: &RunResult) -> Option<String> {
     let share = flushing / all_time(run).1.max(1.0);
     (share >= MOST).then(|| {
         format!(
-            "{} of the requests' time is flushes: each waits until what was written before it is programmed",
+            "{} of the requests' time is flushes: each waits until all earlier writes are programmed",
             number::share(share)
         )
     })
@@ -183,10 +179,7 @@ fn overhead(run: &RunResult, design: &Design) -> Option<String> {
     let (count, time) = all_time(run);
     let share = each * count / f64::max(time, 1.0);
     (share >= MOST).then(|| {
-        format!(
-            "{} of a request's time is the host's software and the link's protocol",
-            number::share(share.min(1.0))
-        )
+        format!("{} of a request's time is host software and link protocol", number::share(share.min(1.0)))
     })
 }
 
@@ -201,18 +194,16 @@ fn dies(run: &RunResult, design: &Design, load: &Load) -> Option<String> {
     if let Some(most) = design.array.programs
         && flash.busy_program * dies >= SATURATED * most as f64
     {
-        return Some(format!("dies idle {idle}: of {dies} no more than {most} program at the same time"));
+        return Some(format!("dies idle {idle}: at most {most} of {dies} may program at the same time"));
     }
     let at_device = load.in_flight.min(design.path.queue as f64);
     let in_flight = number::three(at_device);
     Some(match at_device < dies {
-        true => format!(
-            "dies idle {idle}: {in_flight} requests in flight on average keep at most as many of {dies} busy"
-        ),
+        true => {
+            format!("dies idle {idle}: on average only {in_flight} requests are in flight for {dies} dies")
+        }
         false => {
-            format!(
-                "dies idle {idle}: with {in_flight} requests in flight some wait for one die while others have none"
-            )
+            format!("dies idle {idle}: {in_flight} requests in flight are spread unevenly over the dies")
         }
     })
 }

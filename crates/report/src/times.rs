@@ -45,8 +45,8 @@ pub(super) fn time_parts(run: &RunResult) -> Vec<TimePart> {
     let software = (path.overhead_host + path.overhead_device).seconds();
     let rates = [path.rate, path.rate_write.or(path.rate)];
     for (index, op) in ops.into_iter().enumerate() {
-        take("the host's software and the link's protocol", index, op.count as f64 * software);
-        take("taking up commands", index, op.count as f64 * path.command.seconds());
+        take("host software and link protocol", index, op.count as f64 * software);
+        take("command processing", index, op.count as f64 * path.command.seconds());
         take("the host's queue", index, run.queue_wait_s * op.count as f64 / count);
         let rate = rates.get(index).copied().flatten();
         take("the link", index, rate.map_or(0.0, |rate| rate.transfer(op.bytes).seconds()));
@@ -121,7 +121,7 @@ mod tests {
         let software = Design::load("ssd-tlc", &[]).unwrap().path;
         let software = (software.overhead_host + software.overhead_device).seconds();
         let of_a_read = software * 1e9 / reads.read.latency.mean_ns;
-        let found = share(&reads, "the host's software and the link's protocol");
+        let found = share(&reads, "host software and link protocol");
         assert!((found / of_a_read - 1.0).abs() < 1e-9, "{found} {of_a_read}");
         assert!(share(&reads, "reads in the device") > 0.8);
 

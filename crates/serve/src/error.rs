@@ -68,7 +68,7 @@ pub enum ServeError {
     #[error("the device failed: {0}")]
     Failed(String),
     /// A bug in nvlab: it panicked, and did nothing more to what it served then.
-    #[error("this is a fault of nvlab, not of your input: {0}")]
+    #[error("this is a bug in nvlab, not in your input: {0}")]
     Bug(String),
 }
 

@@ -69,7 +69,12 @@ fn a_cache_in_bytes_as_drives_state_it() {
     assert!(both.contains("`ftl.cache.size_min`: the size of the cache is also given in bytes"), "{both}");
     let sets = ["ftl.cache.fixed=1 GB".to_string(), "ftl.cache.dynamic=1 TB".to_string()];
     let large = Design::parse("bytes.toml", &text, &sets).map(|_| ()).unwrap_err().to_string();
-    assert!(large.contains("`ftl.cache.dynamic`: the cache is larger than the SLC capacity of the device, 43.1 GiB"), "{large}");
+    assert!(
+        large.contains(
+            "`ftl.cache.dynamic`: the cache is larger than the SLC capacity of the device, 43.1 GiB"
+        ),
+        "{large}"
+    );
 }
 
 /// Every way to get it wrong names the key and says what helps.

@@ -104,7 +104,11 @@ help: give `media.sram.size` at least 64 MiB"#;
 #[test]
 fn numbers_that_do_not_fit() {
     for (set, problem, help) in [
-        ("ftl.concurrent=3", "`ftl.concurrent` is 3, the array has 8 bank(s)", "a divisor of the number of banks"),
+        (
+            "ftl.concurrent=3",
+            "`ftl.concurrent` is 3, the array has 8 bank(s)",
+            "a divisor of the number of banks",
+        ),
         ("ftl.clean.partition=128", "`ftl.clean.partition` is 128", "from 1 to 127, the segments in service"),
         ("ftl.unit=300 B", "does not fit an array 256 B wide", "a page is a multiple of the width"),
         ("path.width=512 B", "`path.width` (512 B) does not divide a page of 256 B", "a multiple of a word"),
@@ -130,11 +134,7 @@ fn numbers_that_do_not_fit() {
             "there is no key `ftl.clean.partitoin`",
             "did you mean `ftl.clean.partition`?",
         ),
-        (
-            "ftl.streams=one",
-            "`ftl.streams` does not apply to kind = \"envy\"",
-            "it is for kind = \"page\"",
-        ),
+        ("ftl.streams=one", "`ftl.streams` does not apply to kind = \"envy\"", "it is for kind = \"page\""),
         ("ftl.transaction_pages=16777216", "invalid controller", "nvlab explain ftl"),
     ] {
         let errors = errors_of("envy", &[set]);

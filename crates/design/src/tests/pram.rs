@@ -41,7 +41,9 @@ fn lines_of_pram_may_move_round() {
 fn mistakes_are_named() {
     let torn = errors_of("hftl", &["media.pram.atomic=2B"]);
     assert!(
-        torn.contains("`ftl.map.in`: a power cut can tear map entries in `pram`: its writes are atomic only up to 2 B"),
+        torn.contains(
+            "`ftl.map.in`: a power cut can tear map entries in `pram`: its writes are atomic only up to 2 B"
+        ),
         "{torn}"
     );
     let torn = errors_of("lbftl-fsms", &["media.pram.atomic=4B"]);

@@ -193,7 +193,7 @@ pub fn run(
     on_progress: OnProgress<'_>,
 ) -> Result<TestResult, PtsError> {
     if design.path.software.is_some() {
-        return Err(PtsError::Design("the tests are of devices: leave path.stages out".into()));
+        return Err(PtsError::Design("the specification tests devices: leave out path.stages".into()));
     }
     let mut result = TestResult { test, rounds: Vec::new(), saturation: Vec::new() };
     let bench = |rounds| Bench { design, plan, test, rounds };
@@ -299,10 +299,10 @@ impl Bench<'_> {
             Prepared::Sequential(block_bytes) => {
                 let limit = Limit { written_bytes: 2 * capacity, ..Limit::NONE };
                 let text = format!("sequential rw=write bs={block_bytes}B qd={OUTSTANDING}");
-                let go_on = &mut |share: f64| on_progress("preconditioning: in order", share);
+                let go_on = &mut |share: f64| on_progress("preconditioning: sequential writes", share);
                 let written = self.serve(device, &text, (self.plan.seed, Time::ZERO), &limit, go_on)?;
                 let about = format!(
-                    "purged, written {:.1} x in order ({})",
+                    "purged, written {:.1} x sequentially ({})",
                     written.bytes as f64 / capacity as f64,
                     display_bytes(block_bytes)
                 );
@@ -322,10 +322,10 @@ impl Bench<'_> {
                 let about = match (report.host_bytes, report.converged) {
                     (0, _) => "purged; needs no preconditioning".to_string(),
                     (_, true) => format!(
-                        "purged, written in order and by random 4 KiB until steady: {times:.1} x the capacity"
+                        "purged, written sequentially and by random 4 KiB until steady: {times:.1} x the capacity"
                     ),
                     (_, false) => format!(
-                        "purged, written in order and by random 4 KiB, {times:.1} x the capacity: NOT steady"
+                        "purged, written sequentially and by random 4 KiB, {times:.1} x the capacity: NOT steady"
                     ),
                 };
                 Ok((ready, about))
@@ -384,7 +384,7 @@ impl Test {
     fn tracked(self, cell: &Cell) -> String {
         let what = match self {
             Test::Iops | Test::WriteSaturation => "IOPS",
-            Test::Throughput => "bytes a second",
+            Test::Throughput => "bytes per second",
             Test::Latency => "mean latency",
         };
         let order = if cell.is_sequential { "sequential" } else { "random" };

@@ -106,7 +106,7 @@ pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> Stri
     };
     let unsteady = match judged.clone().filter(|one| one.unsteady).count() {
         0 => String::new(),
-        some => format!("; {some} not steady, of which none passes"),
+        some => format!("; {some} not steady, none of which passes"),
     };
     format!(
         "{}; {}; {no_finding}{} reported, {} missing{unsteady}",

@@ -65,7 +65,7 @@ pub fn find(seed: &str, only: &[String], smoke: bool) -> Result<Vec<Experiment>,
     };
     let known: Vec<&str> = texts.iter().map(|(name, ..)| name.as_str()).collect();
     if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
-        let message = format!("{seed} has no experiment `{unknown}`; it has {}", known.join(", "));
+        let message = format!("{seed} has no experiment `{unknown}`; its experiments: {}", known.join(", "));
         return Err(FindError::Unknown(message));
     }
     let wanted = texts.iter().filter(|(name, ..)| only.is_empty() || only.contains(name));
@@ -87,7 +87,8 @@ fn built_in(seed: &str) -> Result<Texts, FindError> {
     if texts.is_empty() {
         let mut seeds: Vec<&str> = BUILT_IN.iter().map(|(seed, ..)| *seed).collect();
         seeds.dedup();
-        let message = format!("there is nothing to reproduce for `{seed}`; there is {}", seeds.join(", "));
+        let message =
+            format!("there is nothing to reproduce for `{seed}`; choose one of {}", seeds.join(", "));
         return Err(FindError::Unknown(message));
     }
     Ok(texts)

@@ -143,7 +143,7 @@ fn mistakes_are_refused_with_their_line() {
             "test.toml:18: [smoke] has no key `untill`; did you mean `until`?",
         ),
         ("question =", "qestion =", "test.toml:1: an experiment needs `question`"),
-        ("at = { locality", "at = { place", "test.toml:23: `at` names `place`, which is no axis"),
+        ("at = { locality", "at = { place", "test.toml:23: `at` names `place`, which is not an axis"),
         (
             "\"50/50\", cleaner",
             "\"60/40\", cleaner",
@@ -154,23 +154,19 @@ fn mistakes_are_refused_with_their_line() {
             "measure = \"wav\"\nexpected",
             "there is no metric `wav`; did you mean `waf`?",
         ),
-        ("basis = \"derived\"", "basis = \"guess\"", "`basis` is stated, cited or derived"),
+        ("basis = \"derived\"", "basis = \"guess\"", "`basis` must be stated, cited or derived"),
         ("form = \"1 / .5\"\n", "", "is derived: it needs the `form`"),
         ("input = true\n", "input = true\nregression = true\n", "and `regression`: a row has one class"),
         ("sets = \"tlc-2022 program\"", "form = \"2\"", "`form` belongs to a derived row"),
         ("band = \"10 %\"\nsets", "sets", "`sets` needs a band: how well it could be set"),
-        ("band = \"10 %\"\nbasis", "basis", "`expected` needs a band: what is expected is judged"),
+        ("band = \"10 %\"\nbasis", "basis", "`expected` needs a band to judge it by"),
         ("expected = 2.0\n", "", "`band` needs `expected`; use `within`"),
         (
             "note = \"114 GiB of the design, in round numbers\"\n",
             "",
             "`within` needs a `note`: the reason of the band",
         ),
-        (
-            "expected = 122406567936\nwithin = [122e9, 123e9]\n",
-            "",
-            "`input` needs a band: what is put in is known",
-        ),
+        ("expected = 122406567936\nwithin = [122e9, 123e9]\n", "", "`input` needs a band: an input is known"),
         (
             "check = \"below\"",
             "check = \"above\"",
@@ -179,9 +175,9 @@ fn mistakes_are_refused_with_their_line() {
         (
             "at = { cleaner = \"greedy\" }",
             "at = { }",
-            "`at` fixes 0 axes; this check wants 1 of: locality, cleaner",
+            "`at` fixes 0 axes; this check needs 1 of: locality, cleaner",
         ),
-        ("set.fifo", "set.fito", "`set` changes the design for `fito`, which is none of its values"),
+        ("set.fifo", "set.fito", "`set` changes the design for `fito`, which is not one of its values"),
         ("until = \"2 x capacity\"", "until = \"soon\"", "test.toml:9: `until` is wrong"),
         ("series = \"cleaner\"\n", "", "[[plot]] covers 1 of 2 axes"),
     ] {

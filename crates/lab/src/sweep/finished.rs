@@ -33,7 +33,7 @@ pub fn table_at(path: &Path) -> Result<Option<PathBuf>, String> {
         return match name.ends_with(".parquet") {
             true => Ok(Some(path.to_path_buf())),
             false if name.starts_with("sweep-") => {
-                Err(format!("{}: the table of a sweep is read from its .parquet", path.display()))
+                Err(format!("{}: give the .parquet table of the sweep", path.display()))
             }
             false => Ok(None),
         };
@@ -48,7 +48,7 @@ pub fn table_at(path: &Path) -> Result<Option<PathBuf>, String> {
         ([one], _) => Ok(Some(path.join(one))),
         ([], []) => Ok(None),
         ([], _) => Err(format!(
-            "{} has tables of shards only: sweep without --shard makes one of them all (name a shard's file for its part)",
+            "{} has only the tables of shards: sweep without --shard makes the whole table (or name the file of one shard)",
             path.display()
         )),
         (several, _) => {
@@ -72,14 +72,14 @@ impl Finished {
         let Some(text) = schema.metadata().get(KEY) else {
             let of = schema.metadata().get("nvlab.schema");
             return Err(match of.is_some_and(|schema| schema == super::table::SCHEMA) {
-                true => "it is of an earlier nvlab, and does not say what was varied; run the sweep again: what is kept \
-                         is not simulated again"
+        true => "it was written by an earlier nvlab and does not list the axes; run the sweep again: stored results are not \
+                 simulated again"
                     .into(),
                 false => "it is not the table of a sweep".into(),
             });
         };
         let description: Description = serde_json::from_str(text)
-            .map_err(|error| format!("what it says of its sweep cannot be read: {error}"))?;
+            .map_err(|error| format!("its description of the sweep cannot be read: {error}"))?;
         let sweep = description.sweep()?;
         let outcomes = outcomes(table, &sweep, &description)?;
         Ok(Finished { shown: description.shown()?, sweep, outcomes })
@@ -125,7 +125,7 @@ fn outcomes(table: &RecordBatch, sweep: &Sweep, description: &Description) -> Re
     let mut outcomes = Vec::with_capacity(table.num_rows());
     for row in 0..table.num_rows() {
         let point = points.find(|point| is_at(point, row));
-        let point = point.ok_or_else(|| format!("row {} is no point of its sweep", row + 1))?;
+        let point = point.ok_or_else(|| format!("row {} is not a point of its sweep", row + 1))?;
         let result = match text(errors, row) {
             Some(why) => Err(why.to_string()),
             None => Ok(figures(description, (&found, &intervals), row, [prepared, runs])),

@@ -27,7 +27,12 @@ pub(super) fn axis(workload: &str) -> Result<Option<(Axis, String)>, String> {
         let path = path.map_err(|error| error.to_string())?;
         match path.to_str() {
             Some(text) if !text.contains(char::is_whitespace) => values.push(text.to_string()),
-            _ => return Err(format!("{}: a trace of a fleet has no blank in its name", path.display())),
+            _ => {
+                return Err(format!(
+                    "{}: the file name of a fleet's trace must not contain blanks",
+                    path.display()
+                ));
+            }
         }
     }
     if values.is_empty() {

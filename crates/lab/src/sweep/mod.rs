@@ -142,7 +142,7 @@ impl FromStr for Shard {
         });
         match numbers {
             Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
-            _ => Err(format!("`{text}` is no shard: write I/N, with I from 1 to N")),
+            _ => Err(format!("`{text}` is not a shard: write I/N, with I from 1 to N")),
         }
     }
 }

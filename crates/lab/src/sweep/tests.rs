@@ -215,14 +215,11 @@ fn lifetimes_without_cleaning_are_told_where_they_are_shown() {
     outcomes[5].result = of(0, 0.1);
     let text = shown.caveat(&outcomes).unwrap();
     assert!(text.contains(&format!("2 of {} runs", outcomes.len())), "{text}");
-    assert!(
-        page::page(&sweep, &outcomes, &shown)
-            .contains("the cost of cleaning is not in the lifetimes of 2 of")
-    );
+    assert!(page::page(&sweep, &outcomes, &shown).contains("the lifetimes of 2 of"));
     let found = outcomes[0].result.as_mut().unwrap();
-    found.prepared = found.prepared.replace("steady at WA", "not steady: WA still went from 2 to");
+    found.prepared = found.prepared.replace("steady at WA", "not steady: WA still changed from 2 to");
     let notes = shown.notes(&outcomes);
-    assert!(notes[0].starts_with("prepared, the first point: filled once in order, then "), "{notes:?}");
+    assert!(notes[0].starts_with("prepared, first point: filled once in order, then "), "{notes:?}");
     assert!(notes[1].starts_with("1 of ") && notes.len() == 3, "{notes:?}");
     let speed = ["iops", "waf"].map(|name| metric::find(name).unwrap());
     let shown = Shown::of(&sweep, &outcomes, &speed[..1], &speed);

@@ -62,13 +62,13 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
     }
     let x = || Axis::log("latency").text(time_ns);
     let y = Axis::linear("share of requests").text(|share| format!("{:.0} %", share * 100.0)).including(1.0);
-    let most = Curves::new("Share of requests that took no longer", x(), y, reached);
+    let most = Curves::new("Share of requests that took at most this long", x(), y, reached);
     let (x, y) = (x(), Axis::log("share of requests").text(rare));
-    let rest = Curves::new("Share of requests that took at least as long", x, y.including(1.0), longer);
+    let rest = Curves::new("Share of requests that took at least this long", x, y.including(1.0), longer);
     let about = "The distribution, and its tail on a logarithmic scale: a line one decade further down is ten times rarer.";
     let about = match constant.as_slice() {
         [] => about.to_string(),
-        names => format!("{about} Always the same, so without a line: {}.", escape(&names.join(", "))),
+        names => format!("{about} Constant, therefore not drawn: {}.", escape(&names.join(", "))),
     };
     let plots = format!("<div class=\"plots\">\n{}{}</div>\n", most.html(), rest.html());
     page.section("latency", "Latency", &about, &(plots + &details("Table", &table.html())));
@@ -118,7 +118,7 @@ pub(super) fn over_time(page: &mut Page, runs: &[Labelled<'_>]) {
     for (title, y, series) in [
         ("Throughput", Axis::linear("bytes per second").units(number::bandwidth), throughput),
         ("99 % latency", Axis::log("latency").text(time_ns), p99),
-        ("Write amplification", Axis::linear("units programmed for each unit written"), waf),
+        ("Write amplification", Axis::linear("units programmed per unit written"), waf),
     ] {
         let x = Axis::linear(&format!("simulated time, {unit}"));
         content += &Curves::new(title, x, y, series).html();
@@ -133,7 +133,7 @@ pub(super) fn over_time(page: &mut Page, runs: &[Labelled<'_>]) {
         };
         content += &details(&format!("Table: {} ({note})", labelled.label), &windows_table(windows, every));
     }
-    page.section("time", "Over time", "Simulated time since the run began.", &content);
+    page.section("time", "Over time", "Simulated time since the start of the run.", &content);
 }
 
 /// The unit of the axis of time, in seconds and by name.

@@ -83,12 +83,12 @@ fn the_distribution_of_latency_ends_at_the_rarest() {
     let page = html(&[sample::rich("ssd-tlc", 1, 1.0)], "A title");
     assert!(page.contains("<title>A title</title>") && page.contains("<h1>A title</h1>"));
     for text in
-        ["Share of requests that took at least as long", ">100 %</text>", ">0.001 %</text>", ">1 ms</text>"]
+        ["Share of requests that took at least this long", ">100 %</text>", ">0.001 %</text>", ">1 ms</text>"]
     {
         assert!(page.contains(text), "{text}");
     }
     for text in [
-        "Share of requests that took no longer",
+        "Share of requests that took at most this long",
         "99 % latency",
         "Write amplification",
         "mean ",
@@ -109,7 +109,7 @@ fn the_answer_is_above_all_else() {
         lead.contains("<p class=\"answer\">IOPS 30.0 k/s, write p99 1.65 ms, read p99 877 us, WA 3.08</p>"),
         "{lead}"
     );
-    let latency = rest.split_once("Share of requests that took no longer").unwrap().1;
+    let latency = rest.split_once("Share of requests that took at most this long").unwrap().1;
     let latency = latency.split_once("</figure>").unwrap().0;
     assert!(latency.contains("line c0 d0") && latency.contains("line c1 d1"), "{latency}");
     let name = |kind: &str| format!("ssd-tlc ftl.clean.kind={kind}");

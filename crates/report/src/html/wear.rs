@@ -61,8 +61,7 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
     }
     html += "</div>\n";
     html += &details("Tables", &(figures(&runs) + &by_die(&runs)));
-    let about = "Erase counts of all blocks since new, preconditioning included. The plots of all runs share their \
-                 scales.";
+    let about = "Erase counts of all blocks since new, preconditioning included. The plots of all runs use the same scales.";
     page.section("wear", "Wear", about, &html);
 }
 

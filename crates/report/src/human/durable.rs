@@ -10,7 +10,7 @@ pub(super) fn sizes(run: &RunResult) -> String {
     match (&run.durable, raw) {
         (None, _) => format!("{seen} of {there} raw"),
         (Some(_), 0) => format!("{seen} of memory"),
-        (Some(_), _) => format!("{seen} of memory, a log on {there} raw"),
+        (Some(_), _) => format!("{seen} of memory, log on {there} raw"),
     }
 }
 
@@ -21,7 +21,7 @@ pub(super) fn lines(durable: &DurableResult) -> [(&'static str, String); 4] {
         [durable.range_bytes, durable.record_bytes, durable.written_bytes].map(bytes);
     let ahead = match durable.ahead_bytes {
         0.0 => String::new(),
-        ahead => format!(", {} ahead of the commit", bytes(ahead)),
+        ahead => format!(", {} before the commit", bytes(ahead)),
     };
     let fills = number::three(durable.fills);
     let size = number::bytes(durable.log_bytes as f64);
@@ -33,9 +33,9 @@ pub(super) fn lines(durable: &DurableResult) -> [(&'static str, String); 4] {
         ("compressing", time.compress),
         ("decompressing", time.decompress),
         ("writing the log", time.write),
-        ("erasing it", time.erase),
-        ("reading it", time.read),
-        ("applying it", time.apply),
+        ("erasing the log", time.erase),
+        ("reading the log", time.read),
+        ("applying the log", time.apply),
     ];
     let spent = parts.into_iter().filter(|(_, share)| *share > 0.0);
     let part = |(name, share)| format!("{name} {}", number::share(share)).replace(' ', "\u{a0}");
@@ -43,7 +43,7 @@ pub(super) fn lines(durable: &DurableResult) -> [(&'static str, String); 4] {
         ("Log", format!("on {}, of {size}, filled {fills} times", durable.log)),
         (
             "Transaction",
-            format!("{range} in ranges, a record of {record}, {written} written to the device{ahead}"),
+            format!("{range} in ranges, {record} per record, {written} written to the device{ahead}"),
         ),
         ("Truncation", format!("{truncations}, {applied} applied to the data")),
         ("Time", spent.map(part).collect::<Vec<String>>().join(", ")),

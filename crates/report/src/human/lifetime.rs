@@ -17,14 +17,15 @@ pub fn lifetime(run: &RunResult) -> String {
     if let Some(worst) = lifetime.years_worst_block {
         text += &keep(&format!(" ({} by the most worn block)", number::years(worst)));
     }
-    let bytes = lifetime.host_bytes.map(|bytes| format!("{} may be written", number::bytes_decimal(bytes)));
+    let bytes = lifetime.host_bytes.map(|bytes| format!("{} can be written", number::bytes_decimal(bytes)));
     let per_day = lifetime.drive_writes_per_day;
-    let per_day = per_day.map(|count| format!("{} drive writes a day for 5 years", number::three(count)));
+    let per_day = per_day.map(|count| format!("{} drive writes per day for 5 years", number::three(count)));
     let mut parts: Vec<String> = [bytes, per_day].into_iter().flatten().map(|part| keep(&part)).collect();
     parts.insert(if run.closed_loop { parts.len() } else { 0 }, text);
     if let Some(limit) = lifetime.limited_by_retention() {
-        parts
-            .push(format!("limited by retention: cells keep data for {limit} years, the rest is wear alone"));
+        parts.push(format!(
+            "limited by retention: cells keep data for {limit} years; the rest considers wear alone"
+        ));
     }
     parts.join("; ")
 }
@@ -33,7 +34,7 @@ pub fn lifetime(run: &RunResult) -> String {
 pub fn levelled_evenly(medium: &MediumResult) -> String {
     let (cycles, rated) = (number::three(medium.cycles), number::count(medium.rated_cycles as u64));
     format!(
-        "cycles mean {cycles}, if its controller wears all blocks evenly; {}",
+        "cycles mean {cycles}, assuming that its controller wears all blocks evenly; {}",
         keep(&format!("rated {rated}"))
     )
 }
@@ -51,7 +52,7 @@ pub fn levelled_later(later: &LaterLevelling) -> String {
 /// Why a run has no lifetime.
 pub fn unworn(run: &RunResult) -> &'static str {
     match run.without_end() {
-        true => "without end: nothing was programmed",
-        false => "not determined: nothing of what the host wrote was programmed yet",
+        true => "unlimited: nothing was programmed",
+        false => "undetermined: no host data has been programmed yet",
     }
 }

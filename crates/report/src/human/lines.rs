@@ -10,7 +10,7 @@ pub(super) fn line(lines: &LinesResult) -> String {
     parts.push(keep(&format!("{} fetched", number::things(lines.fetched, "line"))));
     if lines.fetched_ahead > 0 {
         let used = number::share(lines.ahead_used as f64 / lines.fetched_ahead as f64);
-        parts.push(keep(&format!("{} ahead ({used} used)", number::count(lines.fetched_ahead))));
+        parts.push(keep(&format!("{} prefetched ({used} used)", number::count(lines.fetched_ahead))));
     }
     parts.push(keep(&format!("{} written back", number::count(lines.written_back))));
     let dirty = number::share(lines.dirty as f64 / lines.lines as f64);

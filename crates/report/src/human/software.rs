@@ -21,7 +21,7 @@ pub(super) fn lines(software: &SoftwareResult) -> [(&'static str, String); 3] {
         0 => "no lock".to_string(),
         locks => {
             let share = number::share(software.lock_share);
-            format!("{}, {share} of the latency spent waiting there", number::things(locks as u64, "lock"))
+            format!("{}, {share} of the latency spent waiting for them", number::things(locks as u64, "lock"))
         }
     };
     let software_line =

@@ -118,7 +118,7 @@ pub fn table_of(path: &Path) -> io::Result<RecordBatch> {
         return Ok(RecordBatch::new_empty(schema));
     };
     if batch.num_rows() as i64 != rows {
-        return Err(io::Error::other("it was not written by nvlab: its rows are in several parts"));
+        return Err(io::Error::other("it was not written by nvlab: it has several row groups"));
     }
     RecordBatch::try_new(schema, batch.columns().to_vec()).map_err(io::Error::other)
 }
