@@ -94,7 +94,7 @@ def test_what_was_flushed_survives_a_cut() -> None:
         ({"op": "wirte", "offset": [0], "bytes": [1]}, "'wirte' is no operation"),
         ({"op": bytes([9]), "offset": [0], "bytes": [1]}, "9 is no operation"),
         ({"op": "read", "offset": [0], "bytes": 1, "at_ns": [0], "depth": 1}, "not both"),
-        ({"op": "read", "offset": [0, 0], "bytes": 1, "at_ns": [5, 1]}, "before the one in front"),
+        ({"op": "read", "offset": [0, 0], "bytes": 1, "at_ns": [5, 1]}, "it is issued before the previous one"),
         ({"op": "read", "offset": [1 << 40], "bytes": 1}, "capacity|beyond|device"),
         ({"op": "read", "bytes": 1}, "op, offset and bytes"),
     ],

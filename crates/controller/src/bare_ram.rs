@@ -63,7 +63,10 @@ impl<S: Store> BareRam<S> {
     pub fn check(config: &RamConfig) -> Result<(), String> {
         config.check()?;
         match config.capacity_bytes / UNIT_BYTES as u64 {
-            0 => Err(format!("a memory of {} B holds no block of {UNIT_BYTES} B", config.capacity_bytes)),
+            0 => Err(format!(
+                "a memory of {} B is smaller than a block of {UNIT_BYTES} B",
+                config.capacity_bytes
+            )),
             units if units > u32::MAX as u64 => {
                 Err(format!("more than {} blocks of {UNIT_BYTES} B", u32::MAX))
             }

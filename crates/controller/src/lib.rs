@@ -61,7 +61,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControllerError {
     /// The request reaches past the logical capacity.
-    #[error("units {} to {} were asked for, the device ends at {capacity}", extent.start, extent.end())]
+    #[error("units {} to {} are out of range: the device ends at {capacity}", extent.start, extent.end())]
     OutOfRange {
         /// The requested units.
         extent: Extent,
@@ -86,7 +86,7 @@ pub enum ControllerError {
     },
     /// No erased block is left and cleaning gains none: the device is read-only from now on.
     #[error(
-        "die {die} has no erased block left ({bad} of {blocks} blocks are bad): the device is at its end of life"
+        "die {die} has no erased block left ({bad} of {blocks} blocks are bad): the device has reached its end of life"
     )]
     EndOfLife {
         /// The die.
@@ -97,7 +97,7 @@ pub enum ControllerError {
         blocks: u32,
     },
     /// The bytes lie outside a memory window.
-    #[error("{bytes} B at {offset} were asked for, the memory ends at {capacity}")]
+    #[error("{bytes} B at {offset} are out of range: the memory ends at {capacity}")]
     OutsideWindow {
         /// First byte.
         offset: u64,
@@ -107,19 +107,19 @@ pub enum ControllerError {
         capacity: u64,
     },
     /// The memory that holds the controller's metadata fails.
-    #[error("the memory of the controller's metadata fails: {source}")]
+    #[error("the memory of the controller's metadata failed: {source}")]
     Metadata {
         /// The error of the medium.
         source: MediumError,
     },
     /// A transaction is already open: only one may be open at a time.
-    #[error("a transaction is open already: commit or abort it first")]
+    #[error("a transaction is already open: commit or abort it first")]
     TransactionOpen,
     /// No transaction is open.
     #[error("no transaction is open: begin one first")]
     NoTransaction,
     /// The transaction has changed as many pages as it may. Nothing was stored; it can be committed or aborted.
-    #[error("the transaction has changed {pages} pages and may change no more (transaction_pages)")]
+    #[error("the transaction has changed {pages} pages, the maximum (transaction_pages)")]
     TransactionFull {
         /// Pages one transaction may change.
         pages: u32,

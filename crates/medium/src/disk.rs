@@ -90,7 +90,7 @@ impl DiskConfig {
             return Err("surfaces must be at least 1".into());
         }
         if self.sectors_per_track() == 0 {
-            return Err(format!("no sector of {sector} B passes the head in {}", self.revolution));
+            return Err(format!("not even one sector of {sector} B passes the head in {}", self.revolution));
         }
         Arm::new(self).map(|_| ())
     }
@@ -112,7 +112,7 @@ impl Arm {
     fn new(config: &DiskConfig) -> Result<Arm, String> {
         let Seek { track_to_track, average, full_stroke } = config.seek;
         if !(track_to_track <= average && average <= full_stroke) {
-            return Err(format!("seek times must rise: {track_to_track}, {average}, {full_stroke}"));
+            return Err(format!("seek times must increase: {track_to_track}, {average}, {full_stroke}"));
         }
         let mean = (average - track_to_track).ps() as f64;
         let full = (full_stroke - track_to_track).ps() as f64;

@@ -11,7 +11,7 @@ pub enum MediumError {
     #[error("{0} is outside the medium, which ends at {1}")]
     OutOfRange(u64, u64),
     /// A program of a NAND page before the pages below it, or a second time.
-    #[error("page {page} of block {} was to be programmed, next in order is page {next}", block.0)]
+    #[error("page {page} of block {} was to be programmed, but page {next} is next in order", block.0)]
     OutOfOrder {
         /// The block.
         block: BlockId,
@@ -21,7 +21,7 @@ pub enum MediumError {
         next: u32,
     },
     /// A second program of a NAND page since its block was erased.
-    #[error("page {page} of block {} is programmed already: its block must be erased first", block.0)]
+    #[error("page {page} of block {} is already programmed: its block must be erased first", block.0)]
     Programmed {
         /// The block.
         block: BlockId,

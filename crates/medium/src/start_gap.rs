@@ -50,14 +50,14 @@ impl StartGapConfig {
         check_power_of_two(self.line_bytes as u64, "line bytes of start-gap")?;
         if self.line_bytes < 8 || self.regions == 0 || self.interval == 0 {
             return Err(format!(
-                "start-gap wants lines of at least 8 B, at least 1 region and an interval of at least 1, not \
+                "start-gap needs lines of at least 8 B, at least 1 region and an interval of at least 1, not \
                  {} B, {} and {}",
                 self.line_bytes, self.regions, self.interval
             ));
         }
         if atomic_bytes < 8 {
             return Err(
-                "start-gap wants a memory that keeps an aligned write of 8 B whole in a power cut".into()
+                "start-gap needs a memory whose aligned writes of 8 B are atomic in a power cut".into()
             );
         }
         let room = capacity_bytes / self.regions as u64 / self.line_bytes as u64;
@@ -68,7 +68,7 @@ impl StartGapConfig {
         }
         if lines < 2 {
             return Err(format!(
-                "{room} lines of {} B in a region are too few for start-gap: give more memory or fewer regions",
+                "{room} lines of {} B per region are too few for start-gap: give more memory or fewer regions",
                 self.line_bytes
             ));
         }

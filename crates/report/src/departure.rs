@@ -135,7 +135,10 @@ mod tests {
         );
         // Only the end counts, and it is said to be the end.
         let late = departure(&with(|n| if n < 140 { 2.97 } else { 4.6 })).unwrap();
-        assert!(late.starts_with("write amplification was 4.60 at the end, but 2.97 at the end of"), "{late}");
+        assert!(
+            late.starts_with("write amplification was 4.60 at the end, but 2.97 at the end of"),
+            "{late}"
+        );
         assert_eq!(departure(&with(|n| if n < 140 { 4.6 } else { 2.97 })), None);
         // Less than before is as wrong.
         assert!(departure(&with(|_| 1.4)).unwrap().contains("(cleaning 1.95 there, 0.33 in the run)"));

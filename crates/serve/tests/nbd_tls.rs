@@ -245,7 +245,7 @@ fn unusable_files_are_named() {
     Security::load(&folder.0, true, false).unwrap();
     fs::write(folder.0.join("ca-cert.pem"), "").unwrap();
     assert!(
-        why(true).contains("ca-cert.pem: cannot be used for TLS: there is no certificate"),
+        why(true).contains("ca-cert.pem: cannot be used for TLS: it contains no certificate"),
         "{}",
         why(true)
     );

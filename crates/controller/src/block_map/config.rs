@@ -74,20 +74,22 @@ impl BlockMapConfig {
         }
         if self.slc_log && (log.is_some() || !has_slc_mode) {
             return Err(
-                "log blocks in SLC mode need a data array whose blocks can be used so, and lie in it".into(),
+                "log blocks in SLC mode must be in the data array, whose blocks must support SLC mode".into(),
             );
         }
         for flash in [Some(data), log].into_iter().flatten() {
             flash.geometry.check()?;
             if flash.geometry.units_per_page != 1 {
                 return Err(format!(
-                    "a block map translates single pages: units of {} B must be pages, not {} to a page",
+                    "a block map translates pages: a unit of {} B must be a page, but a page has {} units",
                     flash.geometry.unit_bytes, flash.geometry.units_per_page
                 ));
             }
             if flash.geometry.unit_bytes != data.geometry.unit_bytes {
                 let (other, bytes) = (flash.geometry.unit_bytes, data.geometry.unit_bytes);
-                return Err(format!("data pages have {bytes} B, log pages {other} B: they must be alike"));
+                return Err(format!(
+                    "data pages have {bytes} B, log pages {other} B: they must have the same size"
+                ));
             }
         }
         if data.rules != CellRules::NandAnyOrder {
@@ -99,7 +101,7 @@ impl BlockMapConfig {
         }
         if let (Some(log), Log::None | Log::PerBlock { .. }) = (log, self.log) {
             return Err(format!(
-                "only shared log blocks (FAST) may lie in an array of their own ({} blocks were given)",
+                "only shared log blocks (FAST) may be in a separate array ({} blocks were given)",
                 log.geometry.blocks()
             ));
         }
@@ -137,7 +139,7 @@ fn check_log(config: &BlockMapConfig, data: &FlashConfig, log: Option<&FlashConf
         && blocks.div_ceil(dies) + moving > log.geometry.blocks_per_die
     {
         return Err(format!(
-            "{blocks} log blocks and {moving} to move pages to do not fit {dies} dies of {} blocks",
+            "{blocks} log blocks and {moving} blocks to move pages to do not fit in {dies} dies of {} blocks",
             log.geometry.blocks_per_die
         ));
     }
@@ -149,8 +151,8 @@ fn check_log(config: &BlockMapConfig, data: &FlashConfig, log: Option<&FlashConf
     let home = home_blocks(config, data);
     if config.logical_units == 0 || home + set_apart > per_die {
         return Err(format!(
-            "{} logical pages take {home} blocks of each die, {set_apart} more are for logs and merges, a die has \
-             {per_die}; give more spare or fewer log blocks",
+            "{} logical pages take {home} blocks of each die, logs and merges {set_apart} more, but a die has \
+                 {per_die}; give more spare or fewer log blocks",
             config.logical_units
         ));
     }

@@ -53,23 +53,23 @@ impl CachedConfig {
         }
         if !self.word_bytes.is_power_of_two() || self.word_bytes > self.line_bytes {
             return Err(format!(
-                "words of {} B: a line of {} B must be so many",
+                "words of {} B: the word size must be a power of two that divides a line of {} B",
                 self.word_bytes, self.line_bytes
             ));
         }
         if self.dirty_lines_max == 0 || self.write_backs == 0 {
-            return Err("a line must be able to be dirty, and to be written back".into());
+            return Err("at least one dirty line and one write-back must be allowed".into());
         }
         if self.prefetch_lines >= self.sets {
             return Err(format!(
-                "{} lines fetched ahead: fewer than the {} sets, or they replace each other",
+                "{} prefetched lines: must be fewer than the {} sets, or they evict each other",
                 self.prefetch_lines, self.sets
             ));
         }
         let needed = self.ram_bytes();
         match needed <= ram.capacity_bytes {
             true => Ok(()),
-            false => Err(format!("{} B of memory are too few for {needed} B of lines", ram.capacity_bytes)),
+            false => Err(format!("{} B of memory are too small for {needed} B of lines", ram.capacity_bytes)),
         }
     }
 }

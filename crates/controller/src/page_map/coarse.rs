@@ -70,7 +70,7 @@ impl PageMapConfig {
     pub fn twin_obstacle(&self, faults: &Faults, flushes: bool) -> Option<&'static str> {
         if self.demand.is_some() {
             // Which of its pages are in memory, and where the others are, a twin does not tell.
-            return Some("the map is not all in memory");
+            return Some("the map is not entirely in memory");
         }
         if self.allocation == Allocation::Superblock {
             return Some("superblocks are cleaned as a whole");
@@ -79,8 +79,7 @@ impl PageMapConfig {
             return Some("programs may fail");
         }
         let is_protected = self.buffer.is_some_and(|buffer| buffer.protected);
-        (flushes && !is_protected)
-            .then_some("flushes fill pages with padding, since the buffer is not protected")
+        (flushes && !is_protected).then_some("flushes pad pages, because the buffer is not protected")
     }
 }
 

@@ -18,11 +18,11 @@ impl<S: Store> PageMap<S> {
         let units = self.geometry.units() as usize;
         let mut owners = vec![NOTHING; units];
         for (&unit, lpa) in self.l2p.iter().zip(0..).filter(|(unit, _)| **unit != NOTHING) {
-            let owner = owners.get_mut(unit as usize).ok_or("a logical unit lies outside of the array")?;
+            let owner = owners.get_mut(unit as usize).ok_or("a logical unit is outside the array")?;
             *owner = lpa;
         }
         for &(unit, lpa) in dead {
-            *owners.get_mut(unit as usize).ok_or("a replaced unit lies outside of the array")? = lpa;
+            *owners.get_mut(unit as usize).ok_or("a replaced unit is outside the array")? = lpa;
         }
         self.p2l = owners;
         Ok(())

@@ -68,8 +68,8 @@ impl<S: Store> PageMapMedia<S> {
         for Held { lpa, sequence, data, .. } in &self.held {
             if *lpa >= units || !numbered(*sequence) || data.len() != unit_bytes {
                 return Err(format!(
-                    "the write buffer reports having held unit {lpa} as write {sequence} with {} B; the device has \
-                     {units} units of {unit_bytes} B",
+                    "the write buffer reports that it held unit {lpa} as write {sequence} with {} B; the device has \
+                 {units} units of {unit_bytes} B",
                     data.len()
                 ));
             }
@@ -77,8 +77,8 @@ impl<S: Store> PageMapMedia<S> {
         for Record { extent, sequence } in &self.trims {
             if extent.count == 0 || extent.end() > units as u64 || !numbered(*sequence) {
                 return Err(format!(
-                    "the write buffer reports having held a trim of {} units from {} on as number {sequence}; the \
-                     device has {units} units",
+                    "the write buffer reports that it held a trim of {} units from {} on as number {sequence}; the \
+                 device has {units} units",
                     extent.count, extent.start
                 ));
             }

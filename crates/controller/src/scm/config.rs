@@ -87,28 +87,34 @@ impl ScmConfig {
         let unit = self.unit_bytes as u64;
         if unit == 0 || !self.split_bytes.is_multiple_of(unit) || self.split_bytes == 0 {
             return Err(format!(
-                "{} B behind one memory controller are not a whole number of units of {unit} B",
+                "{} B per memory controller are not a whole number of units of {unit} B",
                 self.split_bytes
             ));
         }
         if controllers == 0 || self.tags == 0 {
-            return Err(format!("{controllers} memory controllers with {} tags can do nothing", self.tags));
+            return Err(format!(
+                "{controllers} memory controllers with {} tags: both must be at least 1",
+                self.tags
+            ));
         }
         if let Some(bursts) = self.bursts
             && (bursts.bytes == 0 || bursts.outstanding == 0)
         {
-            return Err("bursts of at least a byte, at least one at a time".into());
+            return Err("bursts must have at least 1 byte, with at least one in flight".into());
         }
         if let Some(row) = self.bursts.and_then(|bursts| bursts.row_bytes)
             && !row.is_multiple_of(self.split_bytes)
         {
-            return Err(format!("parts of {} B do not fill a row of the memory ({row} B)", self.split_bytes));
+            return Err(format!(
+                "parts of {} B are smaller than a row of the memory ({row} B)",
+                self.split_bytes
+            ));
         }
         if let Some(posting) = self.posted
             && (posting.bytes as u64) < self.split_bytes
         {
             return Err(format!(
-                "room for {} B of posted writes is less than a part of a request ({} B)",
+                "a buffer of {} B for posted writes is smaller than a part of a request ({} B)",
                 posting.bytes, self.split_bytes
             ));
         }

@@ -159,7 +159,7 @@ fn a_unit_past_the_end_is_refused() {
     let mut device = setups()[0].device();
     let extent = nvlab_units::Extent { start: device.capacity_units(), count: 1 };
     let error = device.trim(Time::ZERO, extent).unwrap_err();
-    assert_eq!(error.to_string(), "units 60 to 61 were asked for, the device ends at 60");
+    assert_eq!(error.to_string(), "units 60 to 61 are out of range: the device ends at 60");
 }
 
 #[test]

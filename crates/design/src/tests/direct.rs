@@ -63,7 +63,7 @@ fn impossible_designs_are_refused() {
         ("ddr-scm", "array.split=16 KiB", "do not fill a row of the memory"),
         ("moneta", "media.pcm.size=256 KiB", "too few for start-gap"),
         ("moneta", "path.kind=memory-bus", "serves blocks, not words"),
-        ("optane-like", "ftl.buffer.size=1 KiB", "less than a part of a request"),
+        ("optane-like", "ftl.buffer.size=1 KiB", "smaller than a part of a request"),
         ("disk-2010", "path.kind=ddr", "only a memory is on the channels of a processor"),
         ("hftl", "path.kind=ddr", "serves blocks, not words"),
     ] {

@@ -267,7 +267,7 @@ fn what_takes_long_is_said_with_its_reason_before_it_begins() {
     let small =
         notes("dramless-hmb-512gb,media.tlc.blocks=128,ftl.spare=25%", "hotcold hot=30/70 qd=64", "steady");
     assert!(
-        small.contains("60 s of processor time") && small.contains("map is not all in memory"),
+        small.contains("60 s of processor time") && small.contains("map is not entirely in memory"),
         "{small}"
     );
     for text in [

@@ -73,7 +73,7 @@ impl CompileConfig {
         if bytes as u64 > capacity {
             let (heap, memory) = (told_bytes(bytes as u64), told_bytes(capacity));
             return Err(wrong(format!(
-                "its heap takes {heap} and the memory has {memory}: a larger `ftl.memory`, or fewer files"
+                "its heap takes {heap}, but the memory has {memory}: use a larger `ftl.memory`, or fewer files"
             )));
         }
         let whole = compiled(&sources, bytes).map_err(wrong)?;
@@ -128,7 +128,7 @@ impl DurableWorkload for Compile {
             return Ok(());
         }
         let found = Survey::of(heap).map_err(|error| error.to_string())?;
-        let files = self.sources.get(..found.files as usize).ok_or("more files than there are")?;
+        let files = self.sources.get(..found.files as usize).ok_or("more files than expected")?;
         let wanted = compiled(files, heap.len())?;
         match (0..heap.len()).find(|&at| heap[at] != wanted.contents()[at]) {
             Some(at) => Err(format!("byte {at} of the heap of {} files differs", found.files)),
@@ -152,7 +152,7 @@ impl Workload for Compile {
 
     fn describe(&self) -> String {
         let cpu = exact_span(self.cpu);
-        format!("compiling into a persistent heap, {cpu} of computing for each file\n{}", self.survey)
+        format!("compiling into a persistent heap, {cpu} of computing per file\n{}", self.survey)
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(config.open(&text, 1 << 30, 1).unwrap().survey.files, 4);
         assert_ne!(config.hash().unwrap(), CompileConfig::parse("compile").unwrap().hash().unwrap());
         let small = config.open("it", 1 << 16, 1).unwrap_err().to_string();
-        assert!(small.starts_with("it: its heap takes 1 MiB and the memory has 64 KiB"), "{small}");
+        assert!(small.starts_with("it: its heap takes 1 MiB, but the memory has 64 KiB"), "{small}");
         let data = format!("compile sources={}/tests/data", env!("CARGO_MANIFEST_DIR"));
         let none = CompileConfig::parse(&data).unwrap().open("it", 1 << 30, 1).unwrap_err().to_string();
         assert!(none.contains("there is no Rust file below"), "{none}");

@@ -17,7 +17,7 @@ pub(super) fn suggested(error: WorkloadError, format: Format, head: &[Vec<u8>]) 
             if line <= head.len() as u64 + 1 && !others.is_empty() =>
         {
             let allowed =
-                format!("{allowed}; the file was read as {format}, and looks like {}", list(&others));
+                format!("{allowed}; the file was read as {format}, but looks like {}", list(&others));
             WorkloadError::Line { file, line, column, found, allowed }
         }
         error => error,
@@ -47,12 +47,12 @@ pub(super) fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, Workl
                 .into_iter()
                 .filter(|format| format.is_text() && *format != Format::Table)
                 .collect();
-            let reason = "its first lines fit no trace format; if it is a table, say what its columns are, as in \
-                          columns=time_s,op,offset_bytes,length_bytes";
+            let reason = "its first lines match no trace format; for a table, give its columns, e.g. \
+                      columns=time_s,op,offset_bytes,length_bytes";
             Err(WorkloadError::Format { reason: reason.to_owned(), formats: list(&texts), file })
         }
         _ => Err(WorkloadError::Format {
-            reason: "its first lines fit several formats".to_owned(),
+            reason: "its first lines match several formats".to_owned(),
             formats: list(&candidates),
             file,
         }),

@@ -186,8 +186,8 @@ fn read_stream(
         return parquet::read(bytes, hash.get(), path, options);
     }
     if let Some(format @ (Format::Nvt | Format::Parquet)) = options.format {
-        let what = if format == Format::Nvt { "a column file" } else { "a Parquet file" };
-        let reason = format!("it does not begin like {what}");
+        let what = if format == Format::Nvt { "an nvt file" } else { "a Parquet file" };
+        let reason = format!("it does not start like {what}");
         return Err(WorkloadError::Damaged { file: path.display().to_string(), reason });
     }
     let report = ReadReport { compression: source.compression(), ..ReadReport::default() };
@@ -201,7 +201,7 @@ fn read_stream(
     let mut read = match (version, options.format) {
         (Some(version), None | Some(Format::Vscsi)) => vscsi::read(text, version, report, path, options)?,
         (None, Some(Format::Vscsi)) => {
-            let reason = "it does not begin like vscsi records of version 1 or 2".to_owned();
+            let reason = "it does not start with vscsi records of version 1 or 2".to_owned();
             return Err(WorkloadError::Damaged { file: path.display().to_string(), reason });
         }
         _ => read_text(Blocks::new(text), text_bytes, report, path, options, taker)?,

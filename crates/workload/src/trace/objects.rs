@@ -25,7 +25,7 @@ pub(super) fn recorded(name: &str) -> Option<&'static [u8]> {
 pub(super) fn make(name: &str, options: &ReadOptions) -> Result<(Columns, ReadReport), WorkloadError> {
     let refuse = |reason| Err(WorkloadError::DoesNotFit { what: format!("{PREFIX}{name}"), reason });
     if options.format.is_some() || !options.volumes.is_empty() {
-        return refuse("it has neither a format nor volumes".into());
+        return refuse("it takes neither a format nor volumes".into());
     }
     match program::program(name) {
         Some(Ok(columns)) => {

@@ -60,7 +60,7 @@ pub fn file(name: &str) -> Result<File, WorkloadError> {
     let found = kept().get(name).cloned();
     found.ok_or_else(|| WorkloadError::DoesNotFit {
         what: format!("{PREFIX}{name}"),
-        reason: "this process has no such table: the Python package makes them of data frames".to_owned(),
+        reason: "this process has no such table: the Python package makes them from data frames".to_owned(),
     })
 }
 

@@ -32,7 +32,7 @@ fn no_nulls(array: &ArrayRef) -> Result<(), Problem> {
     }
 }
 
-const WHOLE: &str = "a number from 0 to 18446744073709551615 of its base unit";
+const WHOLE: &str = "a number from 0 to 18446744073709551615 in its base unit";
 
 /// Numbers of a unit that is worth `unit`, in ticks that are worth `tick`.
 pub(super) fn whole(array: &ArrayRef, unit: u64, tick: u64) -> Values<u64> {
@@ -57,7 +57,7 @@ pub(super) fn whole(array: &ArrayRef, unit: u64, tick: u64) -> Values<u64> {
         DataType::Timestamp(TimeUnit::Millisecond, _) => read::<TimestampMillisecondType>(array, exact),
         DataType::Timestamp(TimeUnit::Microsecond, _) => read::<TimestampMicrosecondType>(array, exact),
         DataType::Timestamp(TimeUnit::Nanosecond, _) => read::<TimestampNanosecondType>(array, exact),
-        other => problem(0, other, "a column of numbers"),
+        other => problem(0, other, "a numeric column"),
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn texts(array: &ArrayRef) -> Values<Cow<'_, [u8]>> {
         kind if kind.is_integer() => {
             whole(array, 1, 1)?.into_iter().map(|n| Cow::Owned(n.to_string().into_bytes())).collect()
         }
-        other => return problem(0, other, "a column of texts"),
+        other => return problem(0, other, "a text column"),
     })
 }
 
@@ -108,6 +108,6 @@ pub(super) fn flags(array: &ArrayRef) -> Values<bool> {
     no_nulls(array)?;
     match array.data_type() {
         DataType::Boolean => Ok(array.as_boolean().iter().flatten().collect()),
-        other => problem(0, other, "a column of true and false"),
+        other => problem(0, other, "a Boolean column"),
     }
 }
