@@ -37,7 +37,7 @@ fn the_programs_status_is_nvlabs() {
 }
 
 #[test]
-fn a_state_is_found_again() {
+fn a_served_state_survives_a_restart() {
     let folder = Folder::new("serve-state");
     let serve = |more: &[&str]| {
         run_serve(&folder, &[&["envy", "--mem", "--state", "kept"][..], more, &["--", "true"][..]].concat())

@@ -183,7 +183,7 @@ fn without_tls_nothing_is_told_where_it_is_required() {
 }
 
 #[test]
-fn where_it_may_be_used_others_are_served_too() {
+fn optional_tls_also_serves_clients_without_it() {
     let served = serve("may", TimeMode::Fast, false, false);
     assert!(served.server.uri().starts_with("nbd+unix:///"), "{}", served.server.uri());
     let (mut plain, mut secure) = (nbd_client::connect(&served.path, true), connect(&served, true));

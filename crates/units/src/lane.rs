@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_begun_is_held_too() {
+    fn hold_also_delays_work_queued_later() {
         let mut lane = Lane::new();
         lane.foreground(us(0), Span::from_us(1), &SUSPEND);
         lane.hold(us(6));

@@ -39,7 +39,7 @@ fn power_cuts_lose_nothing_flushed() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn power_cuts_lose_nothing_flushed_where_programs_and_erases_fail() {
     let faults =
         Faults { factory_bad: 0.02, program_failure: 250.0, erase_failure: 250.0, seed: 3, ..Faults::NONE };
     let setups = cached_setups().into_iter();

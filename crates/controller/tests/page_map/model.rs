@@ -140,7 +140,7 @@ fn read_errors_are_retried_and_then_reported() {
 
 /// What a read into a buffer and one in place cost and count is the same, and so is what they find.
 #[test]
-fn it_shows_what_it_reads() {
+fn reads_in_place_equal_reads_into_a_buffer() {
     for setup in setups() {
         let (_, mut device) = run(&setup, 9, 300);
         let extent = Extent { start: 0, count: device.capacity_units() };

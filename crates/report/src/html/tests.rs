@@ -163,7 +163,7 @@ fn figures_are_in_the_page() {
 }
 
 #[test]
-fn results_without_anything_are_shown_too() {
+fn empty_results_make_a_page() {
     let mut run = sample::run("idle", 1);
     (run.read, run.write) = (OpResult::default(), OpResult::default());
     run.write_amplification = WriteAmplification::default();

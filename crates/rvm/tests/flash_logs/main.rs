@@ -259,7 +259,7 @@ fn every_flipped_bit_is_refused_or_leaves_a_prefix_of_the_records() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_the_offset_and_calls_out_of_order_too() {
+fn foreign_contents_and_calls_out_of_order_are_refused() {
     let flash = MemoryFlash::new(shape(), 7);
     let empty = "flash in memory at byte 0: this is no log: it does not begin with \"nvlabrvm\"";
     assert_eq!(FlashLog::open(flash.clone()).unwrap_err().to_string(), empty);

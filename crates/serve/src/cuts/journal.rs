@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_from_its_file() {
+    fn a_saved_journal_loads_unchanged() {
         let path = std::env::temp_dir().join(format!("nvlab-journal-{}", std::process::id()));
         let journal = journal();
         journal.save(&path, &("about", 7)).unwrap();

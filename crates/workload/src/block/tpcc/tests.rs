@@ -246,7 +246,7 @@ fn requests_stay_inside_and_the_end_is_reached() {
 }
 
 #[test]
-fn the_same_for_ever() {
+fn requests_stay_the_same_across_versions() {
     let hash = |text: &str, seed: u64| {
         let requests = requests(&mut open_on(text, SMALL_BYTES, seed), 200_000);
         requests.iter().fold(0u64, |sum, request| {
