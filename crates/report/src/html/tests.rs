@@ -7,17 +7,32 @@ use nvlab_run::result::{
 };
 use nvlab_run::sample;
 
-/// Writes pages to look at: `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-report pages_to_look_at`.
+/// `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-report example_pages` also writes the pages to files.
 #[test]
-fn pages_to_look_at() {
-    let Some(dir) = std::env::var_os("NVLAB_REPORT_OUT").map(std::path::PathBuf::from) else { return };
+fn example_pages_have_every_run_and_every_section_once() {
+    let out = std::env::var_os("NVLAB_REPORT_OUT").map(std::path::PathBuf::from);
     let runs = [
         sample::rich("ssd-tlc", 1, 1.0),
         sample::rich("ssd-tlc ftl.clean.kind=fifo", 1, 1.25),
         sample::rich("ssd-qlc", 1, 1.7),
     ];
-    std::fs::write(dir.join("three.html"), html(&runs, "Cleaning policies on a small TLC drive")).unwrap();
-    std::fs::write(dir.join("one.html"), html(&runs[..1], "ssd-tlc")).unwrap();
+    for (file, runs, title) in [
+        ("three.html", &runs[..], "Cleaning policies on a small TLC drive"),
+        ("one.html", &runs[..1], "ssd-tlc"),
+    ] {
+        let page = html(runs, title);
+        assert_eq!(count(&page, &format!("<h1>{title}</h1>")), 1, "{file}");
+        for run in runs {
+            assert!(page.contains(&run.design.name), "{file}: {}", run.design.name);
+        }
+        for id in ["summary", "latency", "time", "writes", "busy", "wear", "cost", "again"] {
+            assert_eq!(count(&page, &format!("<section id=\"{id}\">")), 1, "{file}: {id}");
+        }
+        assert_eq!(count(&page, "<section "), count(&page, "</section>"), "{file}");
+        if let Some(dir) = &out {
+            std::fs::write(dir.join(file), page).unwrap();
+        }
+    }
 }
 
 /// How often a text occurs.
