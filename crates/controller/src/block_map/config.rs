@@ -17,14 +17,14 @@ pub struct BlockMapConfig {
     /// A page that was already overwritten in the log once is copied to another log block when its own is emptied,
     /// because it will probably be overwritten again; only the others are merged (locality as in reference 10).
     pub second_chance: bool,
-    /// How wear is evened out.
+    /// Wear levelling.
     pub wear: BlockWear,
-    /// Whether the host's trims are honoured.
+    /// Whether trims from the host are applied.
     pub trim: bool,
     /// Whether a unit's checksum is verified when the host reads it: on a mismatch it is unreadable. Only if the medium
     /// keeps payload. If false, damaged data is returned as it is.
     pub verify_reads: bool,
-    /// Time the controller itself takes for a request, before it accesses the medium.
+    /// Time of the controller itself per request, before it accesses the medium.
     pub overhead: Span,
 }
 
@@ -47,7 +47,7 @@ pub enum Log {
     },
 }
 
-/// How wear is evened out. Log blocks are always used round-robin.
+/// Wear levelling. Log blocks are always used round-robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockWear {
     /// The least worn erased block is taken first.

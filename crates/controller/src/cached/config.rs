@@ -6,7 +6,7 @@ use nvlab_units::Span;
 /// A cache of lines in front of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachedConfig {
-    /// Bytes of a line: a power of two, and a whole number of units of the controller behind.
+    /// Line size in bytes: a power of two, and a whole number of units of the controller below.
     pub line_bytes: u32,
     /// Lines of a set: at most 255.
     pub ways: u32,
@@ -16,9 +16,9 @@ pub struct CachedConfig {
     pub dirty_lines_max: u32,
     /// Lines fetched ahead of a program that strides through memory; 0: none.
     pub prefetch_lines: u32,
-    /// Lines that can be on their way back to the controller behind at the same time.
+    /// Maximum number of lines being written back to the controller below at the same time.
     pub write_backs: u32,
-    /// Bytes that one access of a processor moves.
+    /// Bytes per access of a processor.
     pub word_bytes: u32,
     /// The link and its protocol, for each access of a word: both directions and the transfer of the word.
     pub control: Span,
@@ -30,12 +30,12 @@ impl CachedConfig {
         self.sets.saturating_mul(self.ways)
     }
 
-    /// Bytes of memory that it needs: the lines, and a mark for each.
+    /// Bytes of memory it needs: the lines, and a mark per line.
     pub fn ram_bytes(&self) -> u64 {
         self.frames() as u64 * (self.line_bytes as u64 + MARK_BYTES)
     }
 
-    /// Checks that it can work in this memory, in front of a device with units of so many bytes; otherwise returns the
+    /// Checks that it works in this memory, in front of a device with units of this size; otherwise returns the
     /// reason.
     pub fn check(&self, ram: &RamConfig, unit_bytes: u32) -> Result<(), String> {
         ram.check()?;
@@ -74,10 +74,10 @@ impl CachedConfig {
     }
 }
 
-/// Bytes of the mark that a memory keeps for each line: 0, or the number of the dirty line in it plus 1.
+/// Bytes of the mark stored per line: 0, or the number of the dirty line in the frame plus 1.
 pub(super) const MARK_BYTES: u64 = 4;
 
-/// How long a memory, and what is behind it, can work after the power has failed.
+/// How long a memory, and the device below, can work after power has failed.
 pub(super) fn hold(backup: Backup) -> Span {
     match backup {
         Backup::None => Span::ZERO,

@@ -1,4 +1,4 @@
-//! Which block is cleaned next. A policy decides, it never acts.
+//! Victim selection for cleaning. A policy decides, it never acts.
 //!
 //! | policy | file | the victim | source |
 //! |---|---|---|---|

@@ -1,5 +1,5 @@
-//! A page map as it is kept in a file: everything but the map from physical to logical units, which is half of its bytes
-//! and follows from the other direction.
+//! A page map stored in a file: without the map from physical to logical units, which is half of its bytes and can be
+//! derived from the other direction.
 
 use super::{NOTHING, PageMap};
 use nvlab_medium::Store;

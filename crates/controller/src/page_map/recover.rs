@@ -14,8 +14,8 @@
 //!
 //! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
 //!
-//! It takes a bit for each logical unit beside the tables of the controller, and two pieces of the map: the map of a checkpoint
-//! is read where the map will be, and which of two copies of a unit is newer is asked of the copies.
+//! It needs a bit for each logical unit besides the tables of the controller, and two pieces of the map: the map of a
+//! checkpoint is read into its final place, and which of two copies of a unit is newer is read from the copies.
 
 use super::buffer::Held;
 use super::cache::SlcCache;
@@ -329,9 +329,9 @@ impl<S: Store> PageMap<S> {
         newest
     }
 
-    /// For each unit that the buffer held: whether its newest copy is neither the older nor the newer version, because the process
-    /// ended while the buffer absorbed an overwrite of it there (`absorb`). The block of the copy may be one that the checkpoint
-    /// knows: then nothing else tells of the overwrite.
+    /// For each unit that the buffer held: whether its newest copy is neither the older nor the newer version,
+    /// because the process ended while the buffer absorbed an overwrite of it (`absorb`). The checkpoint may cover
+    /// the block of that copy: then there is no other sign of the overwrite.
     fn half_written(&mut self, held: &[Held]) -> Vec<bool> {
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         let mut is_half_written = |held: &Held| {
