@@ -1,4 +1,4 @@
-//! Heaps in segments of recoverable memory, whose log makes their commits durable.
+//! Heaps in segments of recoverable memory; its log makes their commits durable.
 
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options};

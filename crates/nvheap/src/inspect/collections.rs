@@ -1,4 +1,4 @@
-//! The entries of maps and lists, read from their nodes. Circles of nodes, which only damage makes, end in an error.
+//! The entries of maps and lists, read from their nodes. Cycles of nodes, which only damage creates, end in an error.
 
 use super::schema::Form;
 use super::valid::word;

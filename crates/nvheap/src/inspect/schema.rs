@@ -1,4 +1,4 @@
-//! The types of a heap, read from the words that its file keeps: enough to follow pointers and to name values.
+//! The types of a heap, parsed from the description in its file: enough to follow pointers and to name values.
 //!
 //! ```text
 //! line     = NAME tab type
