@@ -102,7 +102,7 @@ def search(
 def _objective(name: str) -> Metric:
     found = metrics().get(name)
     if found is None:
-        raise InputError(f"`{name}` is no metric (nvlab explain metrics)")
+        raise InputError(f"`{name}` is not a metric (nvlab explain metrics)")
     if found.better not in ("less", "more"):
         raise InputError(f"`{name}` is neither better when it is more nor when it is less")
     return found

@@ -74,7 +74,7 @@ def test_workloads_as_texts_and_options(folder: Path) -> None:
 def test_errors_have_their_kinds() -> None:
     with pytest.raises(nv.WorkloadError, match="zipff"):
         nv.run("bench-4g", "zipff")
-    with pytest.raises(nv.InputError, match="is no limit"):
+    with pytest.raises(nv.InputError, match="is not a limit"):
         nv.run("bench-4g", "zipf", until="soon")
     with pytest.raises(nv.InputError):
         nv.run("bench-4g", "zipf", precondition="frseh")

@@ -100,7 +100,7 @@ fn a_right_that_is_missing_is_a_matter_of_the_machine() {
     let output = folder.nvlab(&arguments).env("PATH", path).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     // Where FUSE is missing too, that is what is said.
-    assert!(said(&output).contains("takes root") || said(&output).contains("FUSE"), "{}", said(&output));
+    assert!(said(&output).contains("needs root") || said(&output).contains("FUSE"), "{}", said(&output));
 }
 
 /// Links that another user put at predictable names are neither followed nor used.

@@ -213,7 +213,7 @@ fn the_page_of_a_finished_sweep_is_made_again() {
     }
     for (what, words) in [
         (&["out/sweep-small.csv"][..], "give the .parquet table of the sweep"),
-        (&["moved", "out"], "of one sweep"),
+        (&["moved", "out"], "one sweep"),
         (&["."], "neither the result of a run"),
     ] {
         let refused = folder.run(&[&["report"], what].concat());

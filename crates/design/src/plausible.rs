@@ -269,7 +269,7 @@ mod tests {
                     "ftl.buffer.size=64 MiB",
                     "media.dram.size=1 GiB",
                 ],
-                "are ever fed",
+                "enough for",
             ),
             ("ssd-tlc", &["ftl.spare=1.5 %"], "ftl.spare: 1.5"),
             // 3 - 1 erased and two half filled blocks of each of 4 dies, of 128: 9.4 % (and 5 of the map: 3.9 %).

@@ -14,7 +14,7 @@ use std::sync::atomic::{Ordering, fence};
 const LINE_WORDS: usize = LINE as usize / 8;
 
 /// What is wrong with a line.
-pub(crate) const WRONG: &str = "this is not what the checksum says";
+pub(crate) const WRONG: &str = "the contents do not match their checksum";
 
 /// What lies in a page, and in others of the same large block.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Sums {
             Kind::Free => Ok(None),
             Kind::Damaged => {
                 let at = self.layout.page_table() + first * 8;
-                Err(Error::damaged(at, "an entry of the page table that says nothing"))
+                Err(Error::damaged(at, "an invalid entry of the page table"))
             }
             Kind::Small(class) => Ok(Some(self.small(first, class))),
             Kind::Large(count) => {

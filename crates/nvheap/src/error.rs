@@ -16,7 +16,7 @@ pub enum Error {
     #[error("the transaction was aborted: {0}")]
     Aborted(Arc<dyn std::error::Error + Send + Sync>),
     /// This transaction has already borrowed the object mutably.
-    #[error("the object is borrowed for a change by this transaction already")]
+    #[error("this transaction has already borrowed the object mutably")]
     Borrowed,
     /// The heap has no room for this many bytes and must not grow.
     #[error("no room for {bytes} B: the heap may not grow beyond {bytes_max} B")]
@@ -27,7 +27,7 @@ pub enum Error {
         bytes_max: u64,
     },
     /// The changes do not fit in a record: about 32 GiB. Nothing was changed.
-    #[error("the transaction needs a record of {needed} B, and one has at most {most} B")]
+    #[error("the transaction needs a record of {needed} B; the maximum is {most} B")]
     TooLarge {
         /// Bytes of the record.
         needed: u64,
@@ -35,13 +35,13 @@ pub enum Error {
         most: u64,
     },
     /// An object has the maximum number of references.
-    #[error("an object has at most {most} references of a kind")]
+    #[error("an object has at most {most} references of each kind")]
     TooManyReferences {
         /// The largest count.
         most: u64,
     },
     /// More threads than the heap has logs.
-    #[error("{logs} threads use the heap already, as many as it has logs")]
+    #[error("{logs} threads already use the heap, one for each of its logs")]
     TooManyThreads {
         /// Logs of the heap.
         logs: u32,
@@ -55,18 +55,18 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// An earlier write failed, so it is unknown what is durable: the heap accepts no work until it is opened again.
-    #[error("the heap takes no more work until it is opened again: {0}")]
+    #[error("the heap accepts no work until it is opened again: {0}")]
     Failed(Arc<Error>),
     /// The heap is open: in another program, an inspection, or elsewhere in this program. A program changes the heap
     /// in place, and the order of its changes is in its own memory: nothing else can read the heap without its help.
-    #[error("{} is in use; a program that has the heap open can make a copy of one moment for others (`Heap::backup_to`)", _0.display())]
+    #[error("{} is in use; the program that has the heap open can make a copy of it (`Heap::backup_to`)", _0.display())]
     Busy(PathBuf),
     /// This thread runs a transaction on another heap of this brand. To use two heaps at once, give each its own
     /// brand.
     #[error("a transaction on another heap of brand {0} is running")]
     BrandInUse(&'static str),
     /// The file is not a heap, or one of another version of the format.
-    #[error("{path} is no heap that this program can open: {why}", path = path.display())]
+    #[error("{path} is not a heap that this program can open: {why}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -74,7 +74,7 @@ pub enum Error {
         why: String,
     },
     /// The heap holds objects of other types than the program's.
-    #[error("the heap holds other types than the program: {why}")]
+    #[error("the types of the heap differ from the program's: {why}")]
     Schema {
         /// The first type that differs.
         why: String,
@@ -92,7 +92,7 @@ pub enum Error {
     NotPersistent(String),
     /// A pointer made or taken out by another transaction, or one of another heap, was stored, followed or dropped.
     /// This transaction changed nothing.
-    #[error("the pointer to byte {offset} is not one of this transaction's: it was kept beyond its own")]
+    #[error("the pointer to byte {offset} does not belong to this transaction: it was kept from another one")]
     Stray {
         /// The offset it points to, in bytes from the beginning of the file.
         offset: u64,

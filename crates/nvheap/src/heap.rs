@@ -175,14 +175,14 @@ impl<H: Brand> Heap<H> {
         lock(&file, path)?;
         let place = Place::of(&file, path)?;
         if !place.is_blank(&file, path)? {
-            return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
+            return Err(Error::Format { path: path.into(), why: "it already holds something else".into() });
         }
         let mut layout = options.layout();
         if place.is_fixed() {
             layout = layout.fit(place::bytes(&file, path)?);
         }
         if !layout.is_sane() {
-            return Err(Error::Invalid(format!("no heap in {} can have {options:?}", path.display())));
+            return Err(Error::Invalid(format!("{} cannot hold a heap with {options:?}", path.display())));
         }
         let bytes_max = layout.bytes(layout.pages_max);
         let mut bytes = bytes_max;
@@ -211,7 +211,7 @@ impl<H: Brand> Heap<H> {
             identity: match identity {
                 Some(identity) => identity,
                 None => {
-                    file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?
+                    file::random_u64().map_err(Error::io("draw a random number for", &memory.path().display()))?
                 }
             },
             fingerprint: shape.fingerprint(),

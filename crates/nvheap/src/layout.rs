@@ -223,7 +223,7 @@ impl Header {
                     )
                 }
                 (Some(MAGIC), _) => "both copies of its header are damaged".into(),
-                _ => "it does not begin like one".into(),
+                _ => "it does not begin with the signature of a heap".into(),
             };
             Error::Format { path: path.into(), why }
         })

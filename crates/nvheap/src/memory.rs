@@ -143,7 +143,7 @@ impl Memory {
         };
         let why = if place.is_fixed() { "has failed" } else { "has failed or is full" };
         mapping
-            .report_fault(format!("nvheap: what holds {} {why}: the program ends\n", path.display()))
+            .report_fault(format!("nvheap: the storage of {} {why}: the program ends\n", path.display()))
             .map_err(Error::io("watch", &path.display()))?;
         let start = mapping.start();
         let (holder, bytes) = (Holder::File { mapping, file }, AtomicU64::new(bytes));

@@ -98,7 +98,7 @@ unsafe fn is_value<T: Persist<H>, H: Brand>(at: *const u8) -> bool {
 /// `describe` names every field; `is_valid` is true only for values; no bytes of a value are changed through `&Self`; its
 /// alignment is at most 8.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot lie in a heap of brand `{H}`",
+    message = "`{Self}` cannot be stored in a heap of brand `{H}`",
     label = "not persistent in `{H}`",
     note = "references, boxes, strings and raw pointers mean nothing after a restart: use `Strong`, `PBox`, `PVec` or `PString`",
     note = "a pointer into another heap cannot be stored in this one",

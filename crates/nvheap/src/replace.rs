@@ -25,11 +25,11 @@ impl<'p> Replacement<'p> {
     pub fn of(old: &File, path: &'p Path) -> Result<Replacement<'p>> {
         let old = old.metadata().map_err(Error::io("examine", &path.display()))?;
         if old.nlink() != 1 {
-            let why = format!("{} has other names, which would keep the old file", path.display());
+            let why = format!("{} has hard links, which would keep the old file", path.display());
             return Err(Error::Invalid(why));
         }
         let name =
-            path.file_name().ok_or_else(|| Error::Invalid(format!("{} is no file", path.display())))?;
+            path.file_name().ok_or_else(|| Error::Invalid(format!("{} is not a file", path.display())))?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(".nvheap-new");
@@ -63,7 +63,7 @@ impl<'p> Replacement<'p> {
         let own = new.metadata().map_err(Error::io("examine", &beside.display()))?;
         if (own.uid(), own.gid()) != (old.uid(), old.gid()) {
             fchown(new, Some(old.uid()), Some(old.gid()))
-                .map_err(Error::io("give away", &beside.display()))?;
+                .map_err(Error::io("change the owner of", &beside.display()))?;
         }
         new.set_permissions(old.permissions()).map_err(Error::io("allow", &beside.display()))?;
         new.sync_all().map_err(Error::io("sync", &beside.display()))?;

@@ -353,7 +353,7 @@ fn what_is_absorbed_did_not_pass_the_cache() {
     let absorbed = run("qlc-pslc", &sets, "uniform bs=4KiB qd=1 span=4KiB", "5000 io", State::Full);
     assert!(absorbed.write_amplification.host < 0.01);
     assert!(
-        reasons(&absorbed).iter().all(|reason| !reason.contains("went past it")),
+        reasons(&absorbed).iter().all(|reason| !reason.contains("bypassed it")),
         "{:?}",
         reasons(&absorbed)
     );

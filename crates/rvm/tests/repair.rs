@@ -208,7 +208,7 @@ fn salvage_truncates_a_log_that_ends_in_garbage() {
     assert!(original.exists() && !unfinished.exists());
     assert_eq!(recover(&path, segments).unwrap().commits, 4);
     let error = salvage(Path::new("/dev/null"), |_| ()).unwrap_err().to_string();
-    assert!(error.contains("it is no regular file"), "{error}");
+    assert!(error.contains("it is not a regular file"), "{error}");
 }
 
 /// It was recovered under the name that the log has for it: into the original, where a copy was meant. So it was for a folder that

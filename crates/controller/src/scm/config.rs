@@ -107,7 +107,7 @@ impl ScmConfig {
             && !row.is_multiple_of(self.split_bytes)
         {
             return Err(format!(
-                "parts of {} B are smaller than a row of the memory ({row} B)",
+                "a row of the memory ({row} B) is not a whole number of parts of {} B",
                 self.split_bytes
             ));
         }

@@ -177,7 +177,7 @@ fn planes_registers_and_decoding() {
 fn reads_that_a_part_cannot_do_are_errors() {
     for (key, says) in [
         ("plane_reads = \"multi\"", "the part has one plane"),
-        ("suspends = 4", "reads suspend nothing"),
+        ("suspends = 4", "`suspend` is not set"),
         ("registers = \"three\"", "registers"),
     ] {
         let text = format!("part = \"slc-2010\"\n{key}");

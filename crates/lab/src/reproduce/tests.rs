@@ -147,7 +147,7 @@ fn mistakes_are_refused_with_their_line() {
         (
             "\"50/50\", cleaner",
             "\"60/40\", cleaner",
-            "`60/40` is no value of `locality` (values: 50/50, 10/90)",
+            "`60/40` is not a value of `locality` (values: 50/50, 10/90)",
         ),
         (
             "measure = \"waf\"\nexpected",

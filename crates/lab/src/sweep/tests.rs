@@ -71,7 +71,7 @@ fn ranges_and_params() {
         ("a=5..1:1", "has no end"),
         ("a=1..5:0", "has no end"),
         ("a=0..5*2", "has no end"),
-        ("a=1..5", "is no range"),
+        ("a=1..5", "is not a range"),
         ("a=1,1", "the value `1` twice"),
     ] {
         let error = of(param).unwrap_err().to_string();
@@ -88,7 +88,7 @@ fn a_wrong_file_is_refused_at_its_line() {
         ("name = \"spare\"", "name = \"a/b\"", "names of files"),
         ("until = \"2 x capacity\"", "until = \"later\"", "until"),
         ("key = \"ftl.spare\"", "key = \"ftl.clean.kind\"", "varied by 2 axes"),
-        ("7 % .. 28 % : 7 %", "7 % .. 28", "is no range"),
+        ("7 % .. 28 % : 7 %", "7 % .. 28", "is not a range"),
         ("[\"8 MiB\", \"8 KiB\"]", "[\"8 MiB\"]", "lists of 2 values"),
         ("ftl.spare > 20 %", "ftl.space > 20 %", "no axis varies `ftl.space`"),
         ("ftl.spare > 20 %", "ftl.clean.kind > 2", "compares numbers"),
@@ -187,7 +187,7 @@ fn what_is_no_finished_sweep_is_refused() {
         assert!(error.contains(words) && error.contains(&path.display().to_string()), "{error}");
     };
     std::fs::write(path.join("sweep-a.shard-1-of-2.parquet"), "").unwrap();
-    says(path, "shards only");
+    says(path, "only the tables of shards");
     std::fs::write(path.join("sweep-a.parquet"), "nothing").unwrap();
     says(&path.join("sweep-a.parquet"), "Parquet");
     std::fs::write(path.join("sweep-b.parquet"), "").unwrap();

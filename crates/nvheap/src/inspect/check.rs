@@ -138,7 +138,7 @@ impl<'v> Checker<'v> {
                 self.marks[index].strong += 1;
                 self.see(index);
             }
-            _ => self.problems.add(at, "the root is no object of its type"),
+            _ => self.problems.add(at, "the root is not an object of its type"),
         }
     }
 
@@ -200,7 +200,7 @@ impl<'v> Checker<'v> {
         let Edge { home, kind, at, tag } = edge;
         if kind.pointing == Pointing::Back {
             if is_whole && self.survey.find(at).is_none_or(|to| self.survey.blocks[to].meta.tag() != tag) {
-                self.problems.add(home, "a pointer back leads to no block of its type");
+                self.problems.add(home, "a back pointer points to no block of its type");
             }
             return Ok(());
         }
@@ -210,7 +210,7 @@ impl<'v> Checker<'v> {
         }
         let to = self.survey.find(at).filter(|&to| self.survey.blocks[to].meta.tag() == tag);
         let Some(to) = to else {
-            self.problems.add(home, "a pointer leads to no block of its type");
+            self.problems.add(home, "a pointer points to no block of its type");
             return Ok(());
         };
         if !edge.is_owner() {
@@ -294,7 +294,7 @@ impl<'v> Checker<'v> {
             (next, last, count) = (word(value + field(node, "next"))?, next, count + 1);
         }
         if count != len {
-            self.problems.add(home, format!("a list of {count} elements says that it has {len}"));
+            self.problems.add(home, format!("a list of {count} elements has length {len}"));
         }
         if word(home + field(form, "last"))? != last {
             self.problems.add(home, "the end of a list is not its last element");
@@ -349,7 +349,7 @@ impl<'v> Checker<'v> {
                 );
                 self.problems.add(block.at, why);
             } else if strong == 0 && weak == 0 && !mark.is_listed {
-                self.problems.add(block.at, "a block that nothing refers to");
+                self.problems.add(block.at, "an unreferenced block");
             } else if !mark.is_listed && link != if strong == 0 { block.at } else { 0 } {
                 self.problems.add(block.at, "an object is linked to a list that it is not in");
             } else if strong == 0 && mark.weak == 0 && !mark.is_listed {

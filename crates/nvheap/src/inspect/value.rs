@@ -201,13 +201,13 @@ impl<'v> Reader<'v> {
             Form::Bool => Value::Bool(match bytes[0] {
                 0 => false,
                 1 => true,
-                byte => return Err(Error::damaged(home, format!("{byte} is no bool"))),
+                byte => return Err(Error::damaged(home, format!("{byte} is not a bool"))),
             }),
             Form::Char => Value::Char(
-                char::from_u32(number(CHAR) as u32).ok_or_else(|| Error::damaged(home, "this is no char"))?,
+                char::from_u32(number(CHAR) as u32).ok_or_else(|| Error::damaged(home, "this is not a valid char"))?,
             ),
             Form::NonZero(kind) if number(*kind) == 0 => {
-                return Err(Error::damaged(home, "this is no NonZero integer: it is zero"));
+                return Err(Error::damaged(home, "this is not a valid NonZero integer: it is zero"));
             }
             Form::Integer(kind) | Form::NonZero(kind) => Value::Integer(number(*kind)),
             Form::Float { bytes: 4 } => {

@@ -89,7 +89,7 @@ pub(crate) fn tag_of<T: 'static>(tx: RawTx<'_>, is_array: bool) -> Result<u16> {
     match tx.core().types.iter().position(|entry| entry.id == id) {
         Some(index) => Ok(index as u16 + 1),
         None => Err(tx.doom(Error::Invalid(format!(
-            "no object of this heap can point to a {}: its root does not lead there",
+            "no object of this heap can point to a {}: the type is not reachable from the root",
             std::any::type_name::<T>()
         )))),
     }
@@ -231,6 +231,6 @@ fn is_value<T: Persist<H>, H: Brand>(tx: RawTx<'_>, home: u64, data: *const u64)
     // SAFETY: callers copied the words of the type there.
     match T::ANY_BYTES || unsafe { T::is_valid(data.cast()) } {
         true => Ok(()),
-        false => Err(tx.distrust(Error::damaged(home, format!("this is no {}", std::any::type_name::<T>())))),
+        false => Err(tx.distrust(Error::damaged(home, format!("this is not a valid {}", std::any::type_name::<T>())))),
     }
 }

@@ -251,7 +251,7 @@ impl RawTx<'_> {
         super::freeze(private.data);
         // SAFETY: the private copy has the words of the type.
         if !unsafe { (entry.is_valid)(private.data.cast()) } {
-            return Err(self.doom(Error::damaged(home, format!("this is no {}", entry.name))));
+            return Err(self.doom(Error::damaged(home, format!("this is not a valid {}", entry.name))));
         }
         let depth = &self.context.depth;
         depth.set(depth.get() + 1);

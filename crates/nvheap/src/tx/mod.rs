@@ -139,7 +139,7 @@ impl<'t> RawTx<'t> {
             if let Some(index) = now.index_of(core.base, slot) {
                 return match state.held.get(index) {
                     Some(held) if held.is(word) => Ok((index, false)),
-                    _ => Err(state.doom(Error::damaged(at, "a lock that nobody holds"))),
+                    _ => Err(state.doom(Error::damaged(at, "a lock without an owner"))),
                 };
             }
             let index = state.held.len();
@@ -179,7 +179,7 @@ impl<'t> RawTx<'t> {
         let now = self.core().memory.word(at).map_or(word, lock::load);
         match is_held || now != word {
             true => Error::Conflict,
-            false => Error::damaged(at, "a lock that nobody holds"),
+            false => Error::damaged(at, "a lock without an owner"),
         }
     }
 
@@ -479,7 +479,7 @@ impl<'t> RawTx<'t> {
 
     #[cold]
     fn other_type(self, at: u64) -> Error {
-        self.distrust(Error::damaged(at, "a pointer leads to an object of another type"))
+        self.distrust(Error::damaged(at, "a pointer points to an object of another type"))
     }
 }
 

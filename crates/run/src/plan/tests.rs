@@ -256,7 +256,7 @@ fn what_takes_long_is_said_with_its_reason_before_it_begins() {
     };
     for (design, text, why) in [
         ("p4500-1tb", "sequential bs=128KiB", "not drawn independently"),
-        ("p4500-1tb", "uniform qd=4 + uniform rate=1k/s", "some have a rate and some a depth"),
+        ("p4500-1tb", "uniform qd=4 + uniform rate=1k/s", "some streams have a rate and some a depth"),
         ("p4500-1tb", "uniform bs=2KiB", "not whole units"),
     ] {
         let found = notes(design, text, "steady");

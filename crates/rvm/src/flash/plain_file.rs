@@ -64,7 +64,7 @@ impl PlainFile {
                 Ok(PlainFile { store, name, shape: Shape { block_bytes, blocks }, is_rewritten: false })
             }
             _ => {
-                let why = format!("it has {bytes} B, which are no erase blocks of {block_bytes} B");
+                let why = format!("it has {bytes} B, not a multiple of erase blocks of {block_bytes} B");
                 Err(Error::Format { what: name, offset: bytes, why })
             }
         }
