@@ -1,6 +1,6 @@
-//! Values that no part or link has: warnings, never errors, since a design may be about what does not exist yet.
+//! Implausible values: warnings, never errors, since a design may describe hardware that does not exist yet.
 //!
-//! All ranges stand in one table, each with its basis. They are wide: a value outside is a slip of the unit more often than
+//! All ranges are in one table, each with its source. They are wide: a value outside is more often a wrong unit than
 //! an invention.
 
 use super::part::{Flash, Part};
@@ -8,7 +8,7 @@ use super::{Design, Ftl, HostPath, PathKind};
 use nvlab_units::quantity::{display_fraction, exact_span};
 use nvlab_units::{Rate, Span};
 
-/// What the cells of a kind of flash can do.
+/// Typical ranges of a kind of flash cell.
 struct Range {
     /// `slc`... of NAND.
     cell: &'static str,
@@ -71,15 +71,17 @@ const LINKS: [(PathKind, u64, &str); 2] = [
     (PathKind::Nvme, 128_000_000_000, "PCIe 7.0 x8 or 6.0 x16 carries about 126 GB/s"),
 ];
 
-/// A greater share of the spare space in blocks without data is said: write amplification is then higher by about as much.
+/// A greater share of the spare space in blocks without data gives a warning: write amplification is then higher by
+/// about as much.
 const EMPTY_MAX: f64 = 0.25;
-/// Less spare space than this leaves the cleaner hardly a block.
+/// With less spare space than this the cleaner has hardly a block to work with.
 const SPARE_MIN: f64 = 0.02;
-/// Dies that program this many times what their channel carries: those beyond change nothing.
+/// Maximum ratio of the program rate of a channel's dies to the rate of the channel: further dies change nothing.
 const FEED_MAX: f64 = 1.5;
 
 impl Design {
-    /// What is hardly meant, each as one sentence that names the key, the value and the usual range with its basis.
+    /// Values that are probably mistakes, each as one sentence that names the key, the value and the usual range with
+    /// its source.
     pub fn implausible(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (name, medium) in &self.media {
@@ -103,7 +105,7 @@ impl Design {
         }
     }
 
-    /// Dies that program faster than their channel brings them data.
+    /// Warns if the dies of a channel program faster than the channel delivers data.
     fn fed(&self, name: &str, flash: &Flash) -> Option<String> {
         let geometry = &self.array.geometry;
         let page = geometry.units_per_page as f64 * geometry.unit_bytes as f64;
@@ -130,7 +132,7 @@ impl Design {
         })
     }
 
-    /// Hardly any spare space.
+    /// Warns if there is hardly any spare space.
     fn tight(&self) -> Option<String> {
         let raw = self.raw_bytes();
         let spare = 1.0 - self.capacity_bytes() as f64 / raw.max(1) as f64;
@@ -143,7 +145,7 @@ impl Design {
         })
     }
 
-    /// Spare space much of which is in the erased reserve and in blocks being filled: few and large blocks.
+    /// Warns if much of the spare space is in the erased reserve and in blocks being filled: few and large blocks.
     fn kept_back(&self) -> Option<String> {
         let page = self.ftl.page_map()?;
         let (config, geometry) = (page.config(0), &self.array.geometry);

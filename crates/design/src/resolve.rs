@@ -1,4 +1,4 @@
-//! From keys to a typed [`Design`]: what it says of itself, its media, its controller and what stands around it.
+//! From keys to a typed [`Design`]: its description, its media, its controller and their environment.
 
 use super::bricks::memories::{self, Media};
 use super::bricks::{array, path};

@@ -1,4 +1,4 @@
-//! The driver in front of a controller that keeps a file system's metadata in PRAM: `[ftl.route]`.
+//! The driver in front of a controller that stores a file system's metadata in PRAM: `[ftl.route]`.
 
 use super::bricks::memories::{self, Media};
 use super::context::Context;
@@ -79,12 +79,12 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// A driver in front of the controller that keeps a FAT file system's metadata in PRAM.
+/// A driver in front of the controller that stores a FAT file system's metadata in PRAM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     /// The medium they go to, by name.
     pub pram: String,
-    /// Bytes of it; `None`: all that the controller leaves.
+    /// Bytes of it; `None`: all that the controller does not use.
     pub bytes: Option<u64>,
     /// How a sector is overwritten.
     pub update: Update,
@@ -110,8 +110,8 @@ impl Route {
         }
     }
 
-    /// Bytes of this machine's memory that the driver's tables take in a simulation, and its PRAM where the controller has
-    /// none. `payload` is what the media keep.
+    /// Bytes of this computer's memory that the driver's tables need in a simulation, and its PRAM if the controller
+    /// has none. `payload` is how much of their payload the media store.
     pub fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
         let (pcm, _) = design.pcm_config(&self.pram, 0);
         let sectors = design.capacity_bytes() / SECTOR as u64;

@@ -1,4 +1,4 @@
-//! Stacks: the built-in files of stages, and those beside a design, as `path.stages` names them.
+//! Stacks: files of stages, built in or in the folder of a design, as `path.stages` names them.
 //!
 //! ```toml
 //! schema = 1
@@ -62,7 +62,7 @@ const COMPLETIONS: &[(&str, &str); 2] = &[
 const COMPLETION: [Completion; 2] = [Completion::Interrupt, Completion::Spin];
 const SIDES: &[(&str, &str); 2] = &[("submit", "before the device"), ("complete", "after the device")];
 
-/// The software above a device, with where its numbers come from.
+/// The software above a device, with the sources of its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Software {
     /// Its name.

@@ -34,7 +34,7 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// The keys of `[array]` as they stand: what they mean depends on the controller.
+/// The keys of `[array]` as written: their meaning depends on the controller.
 #[derive(Clone, Copy)]
 pub struct Wiring {
     /// Channels.
@@ -154,7 +154,7 @@ fn geometry(
     Some((geometry, narrow(physical / unit).max(1)))
 }
 
-/// What is not on flash has no array.
+/// A memory or disk has no array.
 pub fn none() -> Array {
     let geometry = Geometry {
         channels: 1,

@@ -93,8 +93,8 @@ pub const KEYS: &[Key] = &[
     .about("What a power cut does to the write buffer."),
 ];
 
-/// Room for posted writes in every memory controller: its bytes, and whether it survives a power cut. `Some(None)`: there
-/// is none.
+/// Room for posted writes in every memory controller: its bytes, and whether it survives a power cut. `Some(None)`:
+/// none.
 pub fn posted(context: &mut Context, ftl: &str) -> Option<Option<(u64, bool)>> {
     let meanings = [("none", false), ("posted", true)];
     let (kind, exists) = context.named_choice("ftl.buffer.kind", ftl, &meanings)?;
@@ -108,7 +108,7 @@ pub fn posted(context: &mut Context, ftl: &str) -> Option<Option<(u64, bool)>> {
     Some(Some((context.size("ftl.buffer.size", kind)?, keep.unwrap_or(false))))
 }
 
-/// Whether a power cut is said to leave the buffer as it is.
+/// Whether the design states that a power cut leaves the buffer intact.
 fn kept(context: &mut Context) -> Option<bool> {
     context.choice("power.on_cut", "", &[("keep-buffer", true), ("lose-buffer", false)])
 }
@@ -122,7 +122,7 @@ pub struct WriteBack {
     pub bytes: Option<u64>,
     /// It survives a power cut.
     pub protected: bool,
-    /// Overwrites of what is still in it take no program of their own.
+    /// Overwrites of units still in the buffer are not programmed separately.
     pub absorb: bool,
     /// Time to store one unit in it.
     pub store: Span,
@@ -187,7 +187,7 @@ pub fn write_back(
     Some(Some(WriteBack { medium, bytes, protected, absorb, store }))
 }
 
-/// The buffer of eNVy as it is written.
+/// The buffer of eNVy as written.
 pub struct Fifo {
     memory: Option<String>,
     bytes: u64,
@@ -206,7 +206,8 @@ pub fn fifo(context: &mut Context, ftl: &str) -> Option<Fifo> {
     Some(Fifo { memory: Some(memory?), bytes: bytes?, flush_at: flush_at? })
 }
 
-/// Pages of the buffer, and pages above which flushing begins: always at least one fewer, or it never would.
+/// Pages of the buffer, and the number of pages above which flushing begins: always at least one fewer, or it never
+/// would.
 pub fn in_pages(context: &mut Context, buffer: Fifo, memory: &str, page_bytes: u32) -> Option<[u32; 2]> {
     let Some(own) = buffer.memory else { return Some([0, 0]) };
     if own != memory {

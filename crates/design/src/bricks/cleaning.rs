@@ -120,8 +120,8 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// Share of the blocks of a die that windowed-greedy considers unless the design says how many. So many blocks of one age
-/// differ clearly from FIFO under skewed writes, however many blocks a die has.
+/// Default share of the blocks of a die that windowed-greedy considers. With this many, results differ clearly from
+/// FIFO under skewed writes, for any number of blocks per die.
 const WINDOW_SHARE: u32 = 4;
 
 /// Which block a page map of kind `ftl` cleans next, of `blocks` of a die.
@@ -189,7 +189,7 @@ pub fn of_segments(context: &mut Context, ftl: &str) -> Option<envy::SegmentClea
     Some(SegmentCleaning::Gathering(gathering))
 }
 
-/// `Some(None)`: nothing is known of the writes beforehand.
+/// `Some(None)`: nothing is known about the writes in advance.
 fn sorted(context: &mut Context, kind: &str) -> Option<Option<envy::Locality>> {
     let text = context.text("ftl.clean.sorted", kind)?;
     if text == "no" {

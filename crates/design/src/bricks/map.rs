@@ -10,7 +10,7 @@ use nvlab_units::quantity::display_bytes;
 
 /// Bytes of an entry of the directory: where a translation page is.
 const DIRECTORY_ENTRY_BYTES: u64 = 4;
-/// Bytes of an entry in a translation page, at least.
+/// Minimum bytes of an entry in a translation page.
 const ENTRY_BYTES_MIN: u64 = 4;
 
 /// The keys.
@@ -52,7 +52,7 @@ pub const KEYS: &[Key] = &[
         .about("Time to read an entry from the host memory buffer, over the link."),
 ];
 
-/// The keys of a map on demand, as they are written.
+/// The keys of a map on demand, as written.
 pub struct Keys {
     cache: u64,
     host_buffer: u64,
@@ -72,8 +72,8 @@ pub fn read(context: &mut Context, ftl: &str) -> Option<Option<Keys>> {
     Some(Some(Keys { cache: cache?, host_buffer, host_read: host_read? }))
 }
 
-/// The map of a device with so many units of this size, and entries of this size, in memory or on demand: what the
-/// controller is told of it, and the bytes it takes of its memory.
+/// The map of a device with this many units and this unit and entry size, in memory or on demand: the configuration
+/// for the controller, and the bytes it uses of its memory.
 pub fn of_device(
     context: &mut Context,
     keys: Option<Keys>,

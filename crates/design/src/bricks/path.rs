@@ -1,4 +1,4 @@
-//! The way to the host: `[path]`.
+//! The link and software between host and device: `[path]`.
 
 use crate::context::Context;
 use crate::key::Preset::{Is, Nothing, Required};
@@ -111,7 +111,7 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         (false, true) => None,
         (true, true) => context.rate("path.rate_write", kind),
     };
-    // A program that copies has one access under way.
+    // A program that copies has one access in flight.
     let queue = if memory_bus { Some(1) } else { context.count("path.queue", kind) };
     let width = if memory_bus || ddr || cxl { context.size("path.width", kind) } else { Some(0) };
     let outstanding = if ddr { context.count("path.outstanding", kind) } else { Some(1) };
@@ -141,7 +141,7 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
     })
 }
 
-/// What the host's software takes: a time for each request, or stages.
+/// Time of the host's software: a time for each request, or stages.
 fn software(context: &mut Context) -> Option<(Span, Option<Software>)> {
     const STAGES: &str = "path.stages";
     const OVERHEAD: &str = "path.overhead.host";
@@ -159,7 +159,7 @@ fn software(context: &mut Context) -> Option<(Span, Option<Software>)> {
             return None;
         }
     };
-    // A file as found from here, so that the resolved design can be read again.
+    // A path relative to the current folder, so that the resolved design can be read again.
     if let Some(resolved) = context.resolved.last_mut()
         && source.name != format!("stacks/{reference}.toml")
     {

@@ -7,7 +7,7 @@ use crate::key::{Key, key};
 use crate::toml_reader::datum::Shape;
 use nvlab_units::Span;
 
-/// The kinds that are block devices, over whatever.
+/// The kinds that are block devices, over any medium.
 const WITH_BLOCKS: &[&str] = &["page", "block", "bast", "fast", "hftl", "direct"];
 
 /// The keys.
@@ -34,7 +34,8 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// Whether trims are honoured, whether checksums are verified on host reads, and the controller's overhead per request.
+/// Whether trims are applied, whether checksums are verified on host reads, and the controller's overhead per
+/// request.
 pub fn read(context: &mut Context, kind: &str) -> Option<(bool, bool, Span)> {
     let trim = context.flag("ftl.trim", kind);
     let verify_reads = context.flag("ftl.verify_reads", kind).unwrap_or(false);

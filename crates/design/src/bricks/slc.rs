@@ -1,4 +1,5 @@
-//! Blocks of the data array in SLC mode: what they are like, by another medium; and the cache that a page map has in them.
+//! Blocks of the data array in SLC mode, whose properties another medium states; and the cache that a page map has in
+//! them.
 
 use super::memories::{self, Media};
 use crate::context::Context;
@@ -101,23 +102,23 @@ const CACHES: &[&str] = &["pslc", "hot"];
 /// Blocks of the data array that are used with one bit per cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlcBlocks {
-    /// The medium that says what they are like, by name.
+    /// The medium that states their properties, by name.
     pub medium: String,
-    /// What they are like.
+    /// Their properties.
     pub mode: SlcMode,
 }
 
 /// The cache of a page-mapped controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageCache {
-    /// What its blocks are like.
+    /// The properties of its blocks.
     pub slc: SlcBlocks,
     /// The cache, for [`nvlab_controller::PageMap::with_cache`].
     pub config: SlcCache,
 }
 
-/// What blocks of an array are like in SLC mode, if `key` names a medium that says so. `chips` of it work in lockstep:
-/// gang times planes.
+/// The properties of blocks of an array in SLC mode, if `key` names a medium that states them. `chips` of it work in
+/// lockstep: gang times planes.
 pub fn blocks(
     context: &mut Context,
     key: &str,
@@ -158,7 +159,7 @@ pub fn blocks(
     Some(SlcBlocks { medium: name.clone(), mode })
 }
 
-/// The keys of `[ftl.cache]` as they stand.
+/// The keys of `[ftl.cache]` as written.
 pub struct CacheKeys {
     flash: (String, Flash),
     takes: CacheTakes,
@@ -168,7 +169,7 @@ pub struct CacheKeys {
     when_full: CacheFull,
 }
 
-/// How large a cache is: what it always has, and what it has at most.
+/// The size of a cache: its minimum and its maximum.
 #[derive(Clone, Copy)]
 enum Size {
     /// Shares of the blocks of a die.
@@ -195,7 +196,7 @@ impl Size {
         }
     }
 
-    /// The keys that say it: what the cache always has, and what it has at most.
+    /// The keys that state it: minimum and maximum of the cache.
     fn keys(self) -> (&'static str, &'static str) {
         match self {
             Size::Shares { .. } => ("ftl.cache.size_min", "ftl.cache.size_max"),

@@ -48,10 +48,10 @@ pub enum Share {
     Bytes(u64),
 }
 
-/// The keys that say it.
+/// The keys that state it.
 pub const SPARE_KEYS: [&str; 4] = ["ftl.spare", "ftl.op", "ftl.utilization", "ftl.capacity"];
 
-/// What the design says of it; otherwise `default` is spare.
+/// The design's value; otherwise `default` is spare.
 pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
     let set: Vec<&str> = SPARE_KEYS.into_iter().filter(|key| context.has(key)).collect();
     let values: Vec<Option<Datum>> = set.iter().map(|key| context.get(key, Some(kind))).collect();
@@ -73,7 +73,7 @@ pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
     }
 }
 
-/// The key that says how much is spare, to point at.
+/// The key that states the spare space, to point at in messages.
 pub fn spare_key(context: &Context) -> &'static str {
     SPARE_KEYS.into_iter().find(|key| context.has(key)).unwrap_or(SPARE_KEYS[0])
 }

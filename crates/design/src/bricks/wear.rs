@@ -67,7 +67,7 @@ pub fn read(context: &mut Context, ftl: &str) -> Option<(bool, Option<u32>)> {
     Some((dynamic, threshold))
 }
 
-/// The threshold of swapping segments; `Some(None)`: wear is not evened out.
+/// The threshold of swapping segments; `Some(None)`: no wear levelling.
 pub fn read_swapping(context: &mut Context, ftl: &str) -> Option<Option<u32>> {
     match context.named_choice("ftl.wear.kind", ftl, &[("none", false), ("swap-extremes", true)])? {
         (_, false) => Some(None),

@@ -1,4 +1,4 @@
-//! The keys of `[media.NAME]` that flash has. All keys of a medium are also keys of a part file.
+//! The keys of `[media.NAME]` for flash. All keys of a medium are also keys of a part file.
 
 use crate::key::Preset::{Is, Nothing, Required};
 use crate::key::{Key, key};

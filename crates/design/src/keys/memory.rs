@@ -1,4 +1,4 @@
-//! The keys of `[media.NAME]` that memories and disks have, and those of prices, faults and error correction.
+//! The keys of `[media.NAME]` for memories and disks, and those of prices, faults and error correction.
 
 use super::media::{COUNT, SHARE, SIZE};
 use crate::key::Preset::{Is, Nothing, Required};

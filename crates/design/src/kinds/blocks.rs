@@ -17,9 +17,9 @@ use nvlab_units::{Geometry, Rate};
 
 /// The kinds of block map.
 const BLOCKS: &[&str] = &["block", "bast", "fast"];
-/// Over-provisioning of a design that does not say: the logs and room to merge.
+/// Default over-provisioning: the logs and room to merge.
 const SPARE: f64 = 0.03;
-/// Log blocks of a design that does not say.
+/// Default number of log blocks.
 const LOG_BLOCKS: u32 = 16;
 
 /// The keys.
@@ -93,7 +93,7 @@ pub struct BlockMapped {
     pub unit_bytes: u32,
     /// The array of the log, if it has one of its own.
     pub own_log: Option<LogArray>,
-    /// What log blocks are like that are blocks of the data array in SLC mode.
+    /// The properties of log blocks that are blocks of the data array in SLC mode.
     pub slc_log: Option<SlcBlocks>,
     /// Bytes of the data array that are paid for: without the blocks this model adds for merges.
     pub bought_bytes: u64,
@@ -192,7 +192,7 @@ pub fn read(
 
     let (medium, flash) = flash?;
     let mut log = log?;
-    // Naming the data medium itself says no more than leaving it out.
+    // Naming the data medium itself is the same as leaving it out.
     log.other = log.other.filter(|(name, _)| *name != medium);
     let mut array = array::of_nand(context, wiring, &flash, None)?;
     let chips = array.gang * array.planes;
@@ -247,12 +247,12 @@ impl LogKeys {
     }
 }
 
-/// Where log and merges find room.
+/// Where the space for log and merges comes from.
 #[derive(Clone, Copy)]
 enum Room {
-    /// In what the host cannot address of the part's blocks.
+    /// From the blocks of the part that the host cannot address.
     Inside(space::Share),
-    /// In blocks beyond those of the part.
+    /// From blocks in addition to those of the part.
     Added { merge_blocks: u32 },
 }
 
@@ -263,7 +263,7 @@ fn room(context: &mut Context, kind: &str) -> Option<Room> {
     })
 }
 
-/// The keys of `[ftl.log]` as they stand.
+/// The keys of `[ftl.log]` as written.
 struct LogKeys {
     blocks: u32,
     share: Option<f64>,
@@ -311,7 +311,7 @@ fn log_keys(context: &mut Context, media: &Media, kind: &str) -> Option<LogKeys>
     Some(LogKeys { blocks: blocks?, share: share?, ..keys })
 }
 
-/// An array of the log's own, not yet as large as it will be, or blocks of the data array in SLC mode.
+/// A log array whose size is not yet known, or blocks of the data array in SLC mode.
 fn log_medium(
     context: &mut Context,
     log: &LogKeys,

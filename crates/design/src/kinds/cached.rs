@@ -68,7 +68,8 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// The memory of the lines, for [`nvlab_medium::ram`]; the marks of dirty lines are beyond what the design has.
+    /// The memory of the lines, for [`nvlab_medium::ram`]; the marks of dirty lines come in addition to the design's
+    /// size.
     pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
         let memory = design.ram_config(&self.memory, seed);
         RamConfig { capacity_bytes: self.config.ram_bytes(), banks: 1, ..memory }
@@ -121,7 +122,7 @@ impl Kind for Cached {
     }
 }
 
-/// Bytes of the tables for each line: its tag, its state, when it is there.
+/// Bytes of the tables for each line: its tag, its state, the time it is present.
 const LINE_TABLES: u64 = 4 + 1 + 8;
 
 /// True if the design asks for lines in front of its page map.

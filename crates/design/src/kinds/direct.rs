@@ -124,13 +124,13 @@ impl Direct {
     }
 }
 
-/// What one memory controller has of a memory.
+/// The share of a memory behind one memory controller.
 fn share(whole: PcmConfig, controllers: u32) -> PcmConfig {
     let step = whole.step_bytes();
     PcmConfig {
         capacity_bytes: whole.capacity_bytes / controllers as u64 / step * step,
         banks: whole.banks / controllers,
-        // Nothing need be compared if all words are taken to differ.
+        // No comparison is needed if all words are taken to differ.
         selection: match whole.selection {
             Selection::Differing { share } if share >= 1.0 => Selection::All,
             selection => selection,
@@ -168,7 +168,7 @@ pub fn read(
         medium,
         controllers,
         is_disk: matches!(part, Part::Disk(_)),
-        // A memory is shared among its controllers, disks are several.
+        // A memory is shared among its controllers; disks are several.
         medium_bytes: match &part {
             Part::Disk(disk) => disk.size_bytes.saturating_mul(controllers as u64),
             memory => memory.bytes(),
@@ -254,7 +254,7 @@ fn bursts(
     Some(Some(Bursts {
         bytes: path.word_bytes,
         outstanding: path.outstanding,
-        // A place is free again when the line has come: its turn on the channel, behind its cells if no row is open.
+        // A slot is free again when the line has arrived: its turn on the channel, after its cells if no row is open.
         latency: if row_bytes.is_some() { turn } else { pcm.cells.read + turn },
         row_bytes,
     }))

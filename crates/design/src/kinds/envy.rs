@@ -18,7 +18,7 @@ use nvlab_units::quantity::display_bytes;
 use nvlab_workload::Serves;
 
 const KIND: &str = "envy";
-/// Over-provisioning of a design that does not say (section 4.1: live data is limited to 80 %).
+/// Default over-provisioning (section 4.1: live data is limited to 80 %).
 const SPARE: f64 = 0.2;
 /// Segments of a die: one being filled, one to clean, one erased.
 const SEGMENTS_MIN: u32 = 3;
@@ -216,7 +216,7 @@ fn link(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
     None
 }
 
-/// The memory of the page table. What stands in it must outlive the power.
+/// The memory of the page table. Its contents must survive a power cut.
 fn memory(context: &mut Context, media: &Media) -> Option<(String, Ram)> {
     let (name, ram) = memories::ram(context, media, "ftl.map.in", "")?;
     if ram.backup != part::Backup::None {
@@ -228,8 +228,8 @@ fn memory(context: &mut Context, media: &Media) -> Option<(String, Ram)> {
     None
 }
 
-/// The array, and the steps of a page. A *die* of the geometry is what programs and erases by itself: banks share
-/// the controller's attention, so that it is `concurrent` that counts, not their number.
+/// The array, and the steps of a page. A *die* of the geometry is a unit that programs and erases by itself: banks
+/// share the controller's attention, so `concurrent` counts, not their number.
 fn shape(
     context: &mut Context,
     flash: &Flash,

@@ -14,7 +14,7 @@ use nvlab_controller::page_map::WearLevelling;
 use nvlab_units::Geometry;
 
 const KIND: &str = "hftl";
-/// Over-provisioning of a design that does not say.
+/// Default over-provisioning.
 const SPARE: f64 = 0.07;
 
 /// The keys.

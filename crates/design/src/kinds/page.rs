@@ -19,9 +19,9 @@ use nvlab_units::Geometry;
 use nvlab_units::quantity::{display_bytes, display_fraction};
 
 const KIND: &str = "page";
-/// Over-provisioning of a design that does not say.
+/// Default over-provisioning.
 const SPARE: f64 = 0.07;
-/// A write buffer of a design that does not say holds so many times what is filled at the same time.
+/// Default size of a write buffer: this many times the pages filled at the same time.
 const BUFFER_PAGES: u64 = 2;
 
 /// The keys.
@@ -176,7 +176,7 @@ pub fn read(
     read
 }
 
-/// The same, whatever the link to the host.
+/// The same, for any link to the host.
 pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Array, PageMapped)> {
     let flash = memories::data_nand(context, media, KIND, "a page map");
     let unit = context.size("ftl.unit", KIND);
@@ -279,7 +279,7 @@ fn streams(context: &mut Context) -> Option<Streams> {
     context.choice("ftl.streams", KIND, &meanings)
 }
 
-/// What is moved out of a superblock may go to another die.
+/// Units moved out of a superblock may go to another die.
 fn check_copy_back(context: &mut Context, flash: &Flash, page: &PageMapped) -> Option<()> {
     if page.config.allocation == Allocation::Dynamic || !flash.copy_back {
         return Some(());
@@ -296,7 +296,7 @@ fn check_blocks(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
     let apart =
         (page.config.free_blocks_min as u64 + page.config.streams.count() as u64) * geometry.dies() as u64;
     let left = (geometry.blocks() as u64).saturating_sub(apart) * geometry.units_per_block() as u64;
-    // What the blocks that the cache has however full the device is do not hold in SLC mode.
+    // The part of the minimum cache that its blocks do not hold in SLC mode.
     let lost = page.cache.as_ref().map_or(0, |cache| {
         let held = cache.slc.mode.pages_per_block as u64 * cache.slc.mode.units_per_page as u64;
         cache.config.blocks_min as u64 * geometry.dies() as u64 * (geometry.units_per_block() as u64 - held)
@@ -323,7 +323,7 @@ fn check_blocks(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
     None
 }
 
-/// Bytes of a write buffer, at least: a page for every block that is filled at the same time.
+/// Minimum bytes of a write buffer: a page for every block that is filled at the same time.
 fn buffer_least(allocation: Allocation, streams: Streams, geometry: &Geometry) -> u64 {
     let pages = streams.count() as u64 * allocation.geometry(geometry).dies() as u64;
     pages * geometry.page_bytes()
@@ -353,7 +353,7 @@ fn check_buffer(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
 
 /// Map and buffer must fit in their memories.
 fn check_memory(context: &mut Context, media: &Media, page: &PageMapped) -> Option<()> {
-    // Of a memory whose size follows from what is in it, anything fits.
+    // A memory whose size is derived from its contents is always large enough.
     let size = |name: &str| match media.get(name).map_or(0, |medium| medium.part.bytes()) {
         0 => u64::MAX,
         bytes => bytes,

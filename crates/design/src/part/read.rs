@@ -10,7 +10,7 @@ use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
-/// Reads the medium at `media.NAME`. Nothing if a value is wrong or missing, which is then reported.
+/// Reads the medium at `media.NAME`. `None` if a value is wrong or missing, which is then reported.
 ///
 /// Every key is read before the first missing one ends it, so that all errors are found at once.
 pub fn read(context: &mut Context, table: &str) -> Option<Part> {
@@ -78,7 +78,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `Some(None)`: the part says nothing of it.
+    /// `Some(None)`: the part does not state it.
     fn retention_years(&mut self) -> Option<Option<u32>> {
         match self.context.has(&self.path("retention_years")) {
             true => self.count("retention_years").map(Some),
@@ -180,7 +180,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What flash has by its key table and only NAND makes something of: NOR has the defaults.
+    /// Properties that only NAND uses, though the key table has them for all flash: NOR has the defaults.
     fn check_nand_only(&mut self, oob: u64, copy_back: bool, spread: f64) -> Option<()> {
         let set = [("oob", oob > 0), ("copy_back", copy_back), ("endurance_spread", spread > 0.0)];
         let Some((key, _)) = set.into_iter().find(|(_, set)| *set) else { return Some(()) };
@@ -303,7 +303,8 @@ impl Reader<'_> {
         u32::try_from(bytes).ok()
     }
 
-    /// Bytes of a memory; 0 if the design says them, or they follow from what a page map keeps in it ([`memories::size_by_use`]).
+    /// Bytes of a memory; 0 if the design states them, or they are derived from its contents
+    /// ([`memories::size_by_use`]).
     fn memory_size(&mut self) -> Option<u64> {
         let path = self.path("size");
         if self.kind == "ram" && !self.context.has(&path) {
