@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 use topic::Topic;
 use topics::TOPICS;
 
-/// The text of `nvlab explain`: without a topic the list of topics and keys; else a design key (`ftl.clean.kind`), a table
-/// of keys, a value of a key, an article (`waf`, `workloads`), the list of `metrics`, or one metric. The error names the
-/// nearest topic.
+/// The text of `nvlab explain`: without a topic the list of topics and keys; else a design key (`ftl.clean.kind`), a
+/// table of keys, a value of a key, an article (`waf`, `workloads`), the list of `metrics`, or one metric. The error
+/// names similar topics.
 pub fn text(topic: Option<&str>) -> Result<String, String> {
     match topic {
         None => Ok(contents() + "\nMetrics: nvlab explain metrics\n"),
@@ -60,7 +60,7 @@ fn explain(topic: &str) -> Option<String> {
     let ending = format!(".{topic}");
     let mut found: Vec<&Key> = keys::all().filter(|key| key.path.ends_with(&ending)).collect();
     if found.is_empty() {
-        // A value of a key, as `fifo` is one of `ftl.clean.kind`.
+        // A value of a key, such as `fifo` of `ftl.clean.kind`.
         let takes = |key: &&Key| matches!(key.shape, Shape::OneOf(names) if names.iter().any(|(name, _)| *name == topic));
         found = keys::all().filter(takes).collect();
     }

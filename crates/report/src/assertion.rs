@@ -45,7 +45,7 @@ impl Operator {
     }
 }
 
-/// A parsed assertion: parse before a run, check after it.
+/// A parsed assertion: parse it before a run, check it after the run.
 #[derive(Clone, Debug)]
 pub struct Assertion {
     text: String,
@@ -59,11 +59,11 @@ pub struct Assertion {
 enum Bound {
     /// A value in the metric's unit.
     Value(f64),
-    /// The other run's value times so much.
+    /// The other run's value times this.
     Times(f64),
 }
 
-/// Behind an answer that chance may have given.
+/// Appended to an answer that may be due to chance.
 const CHANCE: &str = "this may be chance: a longer run, or several, would tell";
 
 /// The outcome of an assertion.
@@ -73,7 +73,7 @@ pub struct Verdict {
     pub holds: bool,
     /// One line for people: `waf < 2.5 does not hold: waf is 2.97`.
     pub text: String,
-    /// The other answer is possible too: the bound lies within the 95 % intervals of what was measured.
+    /// The opposite answer is possible too: the bound lies within the 95 % intervals of the measured values.
     pub is_chance: bool,
 }
 
@@ -104,7 +104,7 @@ impl Assertion {
         Ok(Assertion { text: text.to_string(), metric, operator, bound })
     }
 
-    /// Whether it is about a run beside another one.
+    /// True if it compares a run with another one.
     pub fn is_relative(&self) -> bool {
         matches!(self.bound, Bound::Times(_))
     }
@@ -136,7 +136,7 @@ impl Assertion {
         Ok(Verdict { holds, text, is_chance })
     }
 
-    /// Whether another run could answer otherwise. Of equality, which chance would always break, nothing is said.
+    /// True if another run could give the opposite answer. Equality, which chance would always break, is exempt.
     fn is_chance(&self, value: &Estimate, limit: &Estimate) -> bool {
         let is_exact = matches!(self.operator, Operator::Equal | Operator::NotEqual);
         !is_exact && (value.interval > 0.0 || limit.interval > 0.0) && value.overlaps(limit)

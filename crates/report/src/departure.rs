@@ -1,24 +1,24 @@
-//! Whether a run stayed at the write amplification that its device was prepared to.
+//! Whether a run stayed at the write amplification to which its device was prepared.
 //!
-//! A device is prepared by writes until its write amplification is constant, and that is taken for its steady state. What begins
-//! only later (wear levelling, a cache that fills) or depends on what the preparation did not have (another mix of requests,
-//! flushes) shows in the run: its last quarter is compared with the converged value. It is divided into parts of equal
-//! writes, whose scatter says how well its mean is known.
+//! A device is prepared by writes until its write amplification is constant, which is taken for its steady state.
+//! Effects that begin only later (wear levelling, a cache that fills) or depend on properties the preparation lacks
+//! (another mix of requests, flushes) appear in the run: its last quarter is compared with the converged value. The
+//! quarter is divided into parts of equal writes, whose scatter gives the standard error of its mean.
 
 use nvlab_run::number;
 use nvlab_run::result::{RunResult, Window, WriteAmplification};
 
 /// A difference of this share of the converged value is worth a warning.
 const APART: f64 = 0.05;
-/// Data moved for wear is worth a word from this share of the converged value on.
+/// Data moved for wear levelling is mentioned from this share of the converged value on.
 const WEAR_WORTH: f64 = 0.01;
-/// Parts of a quarter of the run, at least. Each erases [`ERASES`] blocks or more on average: cleaning comes in blocks.
+/// Minimum parts of a quarter of the run. Each erases [`ERASES`] blocks or more on average: cleaning comes in blocks.
 const PARTS: usize = 8;
 const ERASES: u64 = 8;
-/// Standard errors that are put down to chance.
+/// Standard errors attributed to chance.
 const ERRORS: f64 = 3.0;
 
-/// What a reader must know of the write amplification, if that of the last quarter of the run is not the converged one.
+/// A warning if the write amplification of the last quarter of the run differs from the converged one.
 pub fn departure(run: &RunResult) -> Option<String> {
     let state = &run.precondition;
     let expected = state.last_windows[1];
@@ -46,7 +46,8 @@ pub fn departure(run: &RunResult) -> Option<String> {
     Some(text + "; the lifetime is that of this run, not of steady state")
 }
 
-/// ` (cleaning 1.75 there, 3.40 in the run)`: the part that changed most, and others that changed half as much.
+/// ` (cleaning 1.75 there, 3.40 in the run)`: the part that changed most, and others that changed at least half as
+/// much.
 fn causes(before: &WriteAmplification, after: &WriteAmplification, grew: bool) -> String {
     let sign = if grew { 1.0 } else { -1.0 };
     let parts = WriteAmplification::CAUSES.into_iter().zip(before.parts().into_iter().zip(after.parts()));
@@ -64,7 +65,8 @@ fn causes(before: &WriteAmplification, after: &WriteAmplification, grew: bool) -
     }
 }
 
-/// The mean write amplification of the last quarter of what a run wrote, and its standard error; `None`: too short to say.
+/// The mean write amplification of the last quarter of the writes of a run, and its standard error; `None`: too
+/// short.
 fn last_quarter(series: &[Window]) -> Option<(f64, f64)> {
     let written: u64 = series.iter().map(|window| window.write_bytes).sum();
     let mut seen = 0;
@@ -85,7 +87,7 @@ fn last_quarter(series: &[Window]) -> Option<(f64, f64)> {
     Some((mean(last), (squares / (count - 1.0) / count).sqrt()))
 }
 
-/// The write amplification of windows, weighted by what was written in them.
+/// The write amplification of windows, weighted by the bytes written in them.
 fn mean(windows: &[Window]) -> f64 {
     let weighted = windows.iter().map(|window| window.write_bytes as f64 * window.write_amplification);
     weighted.sum::<f64>() / windows.iter().map(|window| window.write_bytes as f64).sum::<f64>().max(1.0)

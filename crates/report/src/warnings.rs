@@ -1,10 +1,10 @@
-//! What a reader must know before trusting a figure: what a run asked of a device that no figure shows.
+//! Warnings about a run that no figure shows.
 
 use super::departure::departure;
 use nvlab_run::number;
 use nvlab_run::result::{ArrivalsResult, RunResult};
 
-/// A smaller share of reads without data is not worth a word.
+/// A smaller share of reads without data is not mentioned.
 const UNWRITTEN: f64 = 0.01;
 
 /// The warnings about a run; none for most.
@@ -49,7 +49,7 @@ fn unwritten(run: &RunResult) -> Option<String> {
     })
 }
 
-/// Less than all addresses of a permutation.
+/// Warns if a run covered less than all addresses of a permutation.
 fn part_of_pass(run: &RunResult) -> Option<String> {
     run.part_of_pass.map(|pass| {
         format!(

@@ -1,4 +1,4 @@
-//! Articles: what a metric means and how it is counted, and the small languages of the command line.
+//! Articles: the meaning of metrics and how they are counted, and the small languages of the command line.
 
 use super::topic::Topic;
 use super::workloads;

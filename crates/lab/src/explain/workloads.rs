@@ -2,7 +2,7 @@
 
 use super::topic::Topic;
 
-/// What `-w` takes.
+/// The values of `-w`.
 pub const TOPIC: Topic = Topic {
     names: &[
         "workloads",

@@ -1,4 +1,4 @@
-//! An experiment as data: what is run, along which axes, what is claimed, what is drawn.
+//! An experiment as data: its runs and axes, its claims, its plots.
 //!
 //! ```toml
 //! title    = "Figure 8: ..."      question = "..."      source = "paper, section"
@@ -43,13 +43,13 @@ pub struct Experiment {
     pub question: String,
     /// Where the claims are made.
     pub source: String,
-    /// What a reader should know; may be empty.
+    /// Additional information for the reader; may be empty.
     pub note: String,
-    /// What is run.
+    /// The runs.
     pub space: Space,
-    /// What is claimed.
+    /// The claims.
     pub rows: Vec<Row>,
-    /// What is drawn.
+    /// The plots.
     pub plots: Vec<Plot>,
 }
 

@@ -1,16 +1,17 @@
-//! Claims of papers compared with measurements: what `nvlab reproduce` runs.
+//! Compares claims of papers with measurements: `nvlab reproduce`.
 //!
-//! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
-//!    its basis. Code knows only how to run, measure, compare and draw.
-//! 2. Each row has a class ([`row::Class`]). Claims, what is held to another source, and what is derived by a closed form can pass;
-//!    a parameter read back, a calibration and a number of this program's own cannot. A row without a band is reported; a point
-//!    that could not be run is missing; a run that did not reach the steady state it asked for passes nothing.
+//! 1. A claim and its expected number are in `experiments/SEED/FIGURE.toml` and nowhere else, each with its basis.
+//!    Code only runs, measures, compares and draws.
+//! 2. Each row has a class ([`row::Class`]). Claims, numbers held to another source, and numbers derived by a closed
+//!    form can pass; a parameter read back, a calibration and a number of this program's own cannot. A row without a
+//!    band is reported; a point that could not be run is missing; a run that did not reach the steady state it asked
+//!    for passes nothing.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    continues where it stopped, and every point can be examined by itself.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`experiment`] | an experiment as data; [`row`]: what is claimed, and what that is worth |
+//! | [`experiment`] | an experiment as data; [`row`]: claims and their class~ |
 //! | [`mod@judge`] | claims compared with results |
 //! | [`page`] | all of it as one HTML file; `plot`: the figures of an experiment |
 

@@ -1,4 +1,4 @@
-//! The rows of an experiment: what is claimed, what the expectation is worth, how it is measured.
+//! The rows of an experiment: claims, the class of each expectation, and how it is measured.
 
 use crate::sweep::space::{At, Space};
 use nvlab_design::source::Basis;
@@ -36,21 +36,21 @@ pub enum Check {
     Largest,
     /// The place of the smallest value along the free axis.
     LeastAt,
-    /// Slope of the line behind the value over its slope before it.
+    /// Slope of the line after the value over its slope before it.
     Steepening {
         /// The value on the free axis.
         around: String,
     },
 }
 
-/// What an expectation is worth. Only the first three can pass.
+/// The class of an expectation. Only the first three can pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Stated by the source of the system, and no number of a part or design was set from it.
+    /// Stated by the source of the system; no number of a part or design was set from it.
     Claim,
     /// Stated by another source, and held to it.
     Held,
-    /// Follows from stated numbers by a closed form.
+    /// Derived from stated numbers by a closed form.
     Derived,
     /// A number of a part or design was set from this figure.
     Calibrated,
@@ -77,7 +77,7 @@ impl Class {
         }
     }
 
-    /// Whether a measurement within the band is a finding.
+    /// True if a measurement within the band is a finding.
     pub fn counts(self) -> bool {
         matches!(self, Class::Claim | Class::Held | Class::Derived)
     }
@@ -86,9 +86,9 @@ impl Class {
 /// A claim.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What is claimed.
+    /// The claim.
     pub claim: String,
-    /// Where it is made.
+    /// Where in the source it is made.
     pub place: String,
     /// The point or line.
     pub at: At,
@@ -98,11 +98,11 @@ pub struct Row {
     pub check: Check,
     /// What is measured.
     pub measure: Measure,
-    /// The number that was stated, or that follows from what was stated.
+    /// The stated number, or the number derived from stated ones.
     pub expected: Option<f64>,
     /// The accepted range; `None`: reported only.
     pub band: Option<[f64; 2]>,
-    /// What the expectation is worth.
+    /// The class of the expectation.
     pub class: Class,
     /// The numbers of parts and designs that were set from this figure; empty if it is not calibrated.
     pub sets: String,

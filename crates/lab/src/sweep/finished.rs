@@ -1,4 +1,4 @@
-//! A finished sweep, read from the table it left: its page is made without running anything again.
+//! A finished sweep, read from its table: its page is made without running anything again.
 
 use super::description::{Description, KEY};
 use super::page;
@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 pub struct Finished {
     /// The sweep.
     pub sweep: Sweep,
-    /// What came of its points, or of those in the table of a shard.
+    /// The outcomes of its points, or of those in the table of a shard.
     pub outcomes: Vec<Outcome>,
-    /// What is shown of it.
+    /// The metrics and objectives shown.
     pub shown: Shown,
 }
 
-/// The table of a sweep that a path means: a Parquet file itself, or the only whole table in a folder of results. `None`: the path
-/// is neither; an error: it is not clear which table is meant.
+/// The table of a sweep at a path: a Parquet file itself, or the only complete table in a folder of results. `None`:
+/// the path is neither; an error: the path is ambiguous.
 pub fn table_at(path: &Path) -> Result<Option<PathBuf>, String> {
     if path.is_file() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -85,7 +85,8 @@ impl Finished {
         Ok(Finished { shown: description.shown()?, sweep, outcomes })
     }
 
-    /// The same with other metrics in its table and curves, or compared by other objectives; of none those of the sweep.
+    /// The same with other metrics in its table and curves, or other objectives; if none are given, those of the
+    /// sweep.
     pub fn showing(self, metrics: &[String], front: &[String]) -> Result<Finished, String> {
         let other = Shown::named(metrics, front)?;
         let metrics = if metrics.is_empty() { self.shown.metrics } else { other.metrics };
@@ -93,7 +94,7 @@ impl Finished {
         Ok(Finished { shown: Shown { metrics, front }, ..self })
     }
 
-    /// The page that the sweep made of itself.
+    /// The page, as the sweep itself made it.
     pub fn page(&self) -> String {
         page::page(&self.sweep, &self.outcomes, &self.shown)
     }
@@ -148,7 +149,7 @@ fn figures(
     let values: Vec<Option<f64>> = found.iter().map(|column| number((*column)?, row)).collect();
     let interval = |(column, value): (&Option<&dyn Array>, &Option<f64>)| {
         let within = column.and_then(|column| number(column, row)).unwrap_or(0.0);
-        // Of a value of 0 nothing is relative.
+        // A value of 0 has no relative interval.
         if within == 0.0 || within.is_infinite() { within } else { within * value.unwrap_or(0.0).abs() }
     };
     Figures {

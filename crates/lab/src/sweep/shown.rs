@@ -1,4 +1,4 @@
-//! What people see of a sweep: the metrics of its table and curves, and the objectives of its front.
+//! The metrics of a sweep's table and curves, and the objectives of its front.
 
 use super::front::{Objectives, groups};
 use super::{Outcome, Sweep};
@@ -51,13 +51,13 @@ impl Shown {
         }
     }
 
-    /// What a reader must know before using the figures, each a sentence: how the devices were prepared, how many are not steady, and
-    /// whether lifetimes are without the cost of cleaning.
+    /// Warnings that a reader needs before using the figures, each a sentence: how the devices were prepared, how
+    /// many are not steady, and whether lifetimes do not include the cost of cleaning.
     pub fn notes(&self, outcomes: &[Outcome]) -> Vec<String> {
         prepared(outcomes).into_iter().chain(self.caveat(outcomes)).collect()
     }
 
-    /// What a reader must know of the lifetimes that are shown, if the cost of cleaning is not in some of them.
+    /// A warning if some of the lifetimes shown do not include the cost of cleaning.
     pub(super) fn caveat(&self, outcomes: &[Outcome]) -> Option<String> {
         self.metrics.iter().chain(&self.front).find(|metric| metric.is_life())?;
         let regained = metric::find("lifetime.regained").expect("the metric is in the table of metrics");

@@ -6,8 +6,8 @@ use nvlab_run::number::two;
 use nvlab_run::result::WriteAmplification;
 use nvlab_run::{metric, number};
 
-/// The colours of the parts of write amplification, in their order. Merges, folding, moves between partitions and trims are
-/// of different controllers.
+/// The colours of the parts of write amplification, in their order. Merges, folding, moves between partitions and
+/// trims occur in different controllers.
 const WRITES: [usize; 10] = [0, 4, 6, 6, 6, 2, 3, 5, 6, 1];
 
 /// Where writes come from.

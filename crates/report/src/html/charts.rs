@@ -49,7 +49,7 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
             cells.extend(shares.map(|share| quantile(&op.histogram_ns, share)));
             cells.push(time_ns(op.latency.max_ns as f64));
             table.row(&cells);
-            // All took as long: the line says no more than the table.
+            // All requests took the same time: the line adds nothing to the table.
             if op.histogram_ns.iter().filter(|(_, count)| *count > 0).count() < 2
                 && runs.len() + kind(name) > 1
             {
@@ -74,7 +74,8 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
     page.section("latency", "Latency", &about, &(plots + &details("Table", &table.html())));
 }
 
-/// For each bucket of a histogram its upper bound and the share of requests that took no longer; it rises from 0 at the first.
+/// For each bucket of a histogram its upper bound and the share of requests that took at most that long; it rises
+/// from 0 at the first.
 fn not_exceeded(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     let total: u64 = histogram.iter().map(|(_, count)| count).sum();
     let (mut points, mut so_far) = (Vec::new(), 0);
@@ -100,7 +101,7 @@ fn exceeded(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     histogram.iter().filter(|(_, count)| *count > 0).map(share).collect()
 }
 
-/// Rows of a table over time at most; of more windows every n-th is shown.
+/// Maximum rows of a table over time; of more windows every n-th is shown.
 const ROWS_MAX: usize = 50;
 
 /// Throughput, latency and write amplification over time.

@@ -1,4 +1,4 @@
-//! What the media cost, and what that is per request and per byte written.
+//! Cost of the media, in total, per request and per byte written.
 
 use super::labels::{Labelled, doubted, notes, or_dash};
 use crate::page::{Page, Table, escape};

@@ -1,4 +1,4 @@
-//! Where the time of a request goes between the program and the device, and what it costs the processor.
+//! The time of a request between the program and the device, and its processor time.
 
 use super::labels::Labelled;
 use crate::page::{Axis, Bars, MUTED, Page, Table, details, escape};

@@ -1,9 +1,9 @@
-//! What a log of recoverable memory did, line by line.
+//! The figures of a log of recoverable memory, line by line.
 
 use nvlab_run::number;
 use nvlab_run::result::{DurableResult, RunResult};
 
-/// What the host sees, and what there is. Recoverable memory is in the host, its log elsewhere.
+/// Host capacity and raw size. Recoverable memory is in the host, its log on a device.
 pub(super) fn sizes(run: &RunResult) -> String {
     let (capacity, raw) = (run.design.capacity_bytes, run.design.raw_bytes);
     let [seen, there] = [capacity, raw].map(|size| number::bytes(size as f64));
@@ -14,7 +14,7 @@ pub(super) fn sizes(run: &RunResult) -> String {
     }
 }
 
-/// Labels and texts; parts that are not to be broken over lines have no-break spaces.
+/// Labels and texts; parts that must not be broken over lines have no-break spaces.
 pub(super) fn lines(durable: &DurableResult) -> [(&'static str, String); 4] {
     let bytes = |bytes: f64| number::bytes(bytes).to_string();
     let [range, record, written] =

@@ -1,10 +1,10 @@
-//! How long the flash of a run lasts, in words.
+//! The lifetime of the flash of a run, as text.
 
 use super::keep;
 use nvlab_run::number;
 use nvlab_run::result::{LaterLevelling, MediumResult, RunResult};
 
-/// How long it lasts, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.
+/// The lifetime, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.
 pub fn lifetime(run: &RunResult) -> String {
     let lifetime = &run.lifetime;
     let Some(years) = lifetime.years else { return unworn(run).to_string() };
@@ -39,7 +39,7 @@ pub fn levelled_evenly(medium: &MediumResult) -> String {
     )
 }
 
-/// Until when write amplification stays as it was in the run.
+/// The validity of the lifetime: how long write amplification stays as in the run.
 pub fn levelled_later(later: &LaterLevelling) -> String {
     let LaterLevelling { from_life_share, write_amplification } = *later;
     let share = number::share(from_life_share);
@@ -49,7 +49,7 @@ pub fn levelled_later(later: &LaterLevelling) -> String {
     )
 }
 
-/// Why a run has no lifetime.
+/// The reason that a run has no lifetime.
 pub fn unworn(run: &RunResult) -> &'static str {
     match run.without_end() {
         true => "unlimited: nothing was programmed",

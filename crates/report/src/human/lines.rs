@@ -1,10 +1,10 @@
-//! What a cache of lines in front of a controller did.
+//! The figures of a cache of lines in front of a controller.
 
 use super::keep;
 use nvlab_run::number;
 use nvlab_run::result::LinesResult;
 
-/// What a cache of lines did, in one line.
+/// The figures of a cache of lines, in one line.
 pub(super) fn line(lines: &LinesResult) -> String {
     let mut parts = vec![keep(&format!("{} of accesses hit", number::share(lines.hit_share())))];
     parts.push(keep(&format!("{} fetched", number::things(lines.fetched, "line"))));
