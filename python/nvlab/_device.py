@@ -246,7 +246,7 @@ def _codes(op: Ops, count: int) -> bytes:
             return bytes(op)
         return bytes([_CODES[str(one)] for one in op])
     except KeyError as unknown:
-        raise InputError(f"{unknown} is no operation: {', '.join(_CODES)}") from None
+        raise InputError(f"{unknown} is not an operation: {', '.join(_CODES)}") from None
 
 
 def device(

@@ -101,7 +101,7 @@ class BusyError(PersistenceError):
 
 
 class DamagedError(PersistenceError):
-    """The file is damaged, or is no heap or log of this version."""
+    """The file is damaged, or is not a heap or log of this version."""
 
 
 class CommandError(Error):

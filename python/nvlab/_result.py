@@ -83,7 +83,7 @@ class Result:
     def latency(self, kind: str) -> Latency:
         """Latency of `read`, `write`, `trim`, `flush` or `transaction`; a `KeyError` if none was served."""
         if kind not in KINDS:
-            raise KeyError(f"`{kind}` is no kind of request: {', '.join(KINDS)}")
+            raise KeyError(f"`{kind}` is not a kind of request: {', '.join(KINDS)}")
         metrics = self.metrics
         whole = {name: int(metrics[f"{kind}.{name}"]) for name in ("p50", "p95", "p99", "p99_9", "p99_99", "max")}
         return Latency(metrics[f"{kind}.mean"], *whole.values())

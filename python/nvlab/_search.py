@@ -102,7 +102,7 @@ def search(
 def _objective(name: str) -> Metric:
     found = metrics().get(name)
     if found is None:
-        raise InputError(f"`{name}` is no metric (nvlab explain metrics)")
+        raise InputError(f"`{name}` is not a metric (nvlab explain metrics)")
     if found.better not in ("less", "more"):
         raise InputError(f"`{name}` is neither better when it is more nor when it is less")
     return found
@@ -228,8 +228,8 @@ class _Judge:
         """Says how many lifetimes cannot be trusted, if designs were judged by them."""
         if self._short and any(one.is_life for one in self._study.objectives):
             warnings.warn(
-                f"the cost of cleaning is not in the lifetimes of {self._short} of {self._runs} runs: they lived on space that was "
-                "erased before (lifetime.regained below 90 %); run longer, or begin with steady devices",
+                f"the lifetimes of {self._short} of {self._runs} runs do not include the cost of cleaning: these runs mostly "
+                "filled blocks that were already erased (lifetime.regained below 90 %); run longer, or start with steady devices",
                 NvlabWarning,
                 stacklevel=3,
             )

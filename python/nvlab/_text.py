@@ -36,7 +36,7 @@ def text_of(value: Value) -> str:
 def _number_and_unit(value: str | float) -> tuple[float, str]:
     found = re.fullmatch(r"\s*([-+0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(\D*?)\s*", str(value))
     if found is None:
-        raise InputError(f"`{value}` is no number with a unit")
+        raise InputError(f"`{value}` is not a number with a unit")
     return float(found[1]), found[2]
 
 

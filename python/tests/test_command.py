@@ -45,7 +45,7 @@ def test_ctrl_c_ends_it(folder: Path) -> None:
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     _, error = child.communicate(timeout=30)
-    assert child.returncode == 130 and "interrupted; nothing was finished" in error
+    assert child.returncode == 130 and "interrupted; no run was finished" in error
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs memory for copies of a device")

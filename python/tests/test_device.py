@@ -91,10 +91,10 @@ def test_what_was_flushed_survives_a_cut() -> None:
         ({"op": "write", "offset": [0, BYTES], "bytes": [BYTES]}, "2 operations, and 1 values of `bytes`"),
         ({"op": "write", "offset": [0], "bytes": [0]}, "only a flush has 0 bytes"),
         ({"op": "flush", "offset": [0], "bytes": [1]}, "a flush has 0 bytes"),
-        ({"op": "wirte", "offset": [0], "bytes": [1]}, "'wirte' is no operation"),
-        ({"op": bytes([9]), "offset": [0], "bytes": [1]}, "9 is no operation"),
+        ({"op": "wirte", "offset": [0], "bytes": [1]}, "'wirte' is not an operation"),
+        ({"op": bytes([9]), "offset": [0], "bytes": [1]}, "9 is not an operation"),
         ({"op": "read", "offset": [0], "bytes": 1, "at_ns": [0], "depth": 1}, "not both"),
-        ({"op": "read", "offset": [0, 0], "bytes": 1, "at_ns": [5, 1]}, "before the one in front"),
+        ({"op": "read", "offset": [0, 0], "bytes": 1, "at_ns": [5, 1]}, "it is issued before the previous one"),
         ({"op": "read", "offset": [1 << 40], "bytes": 1}, "capacity|beyond|device"),
         ({"op": "read", "bytes": 1}, "op, offset and bytes"),
     ],
@@ -118,7 +118,7 @@ def test_a_closed_device_says_so() -> None:
         nv.device("bench-4g").result()
     with pytest.raises(nv.Unsupported, match=r"path\.stages"):
         nv.device("ssd-tlc,path.stages=io-uring")
-    with pytest.raises(nv.InputError, match="is no state"):
+    with pytest.raises(nv.InputError, match="is not a state"):
         nv.device("bench-4g", precondition="ful")
 
 

@@ -95,9 +95,9 @@ def test_what_a_heap_refuses(folder: Path) -> None:
             heap["list"][1]
         with pytest.raises(nv.BusyError):
             nvlab.heap.open(folder / "heap")
-        # A circle is kept; a copy of it has no end.
+        # A cycle is stored; it cannot be copied out.
         heap["list"].append(heap["list"])
-        with pytest.raises(nv.PersistenceError, match="in a circle"):
+        with pytest.raises(nv.PersistenceError, match="contain themselves"):
             heap.copy()
         for other in [nvlab.heap.open(folder / f"other {number}") for number in range(5)]:
             other["from another heap"] = heap["list"][:1]

@@ -74,7 +74,7 @@ def test_workloads_as_texts_and_options(folder: Path) -> None:
 def test_errors_have_their_kinds() -> None:
     with pytest.raises(nv.WorkloadError, match="zipff"):
         nv.run("bench-4g", "zipff")
-    with pytest.raises(nv.InputError, match="is no limit"):
+    with pytest.raises(nv.InputError, match="is not a limit"):
         nv.run("bench-4g", "zipf", until="soon")
     with pytest.raises(nv.InputError):
         nv.run("bench-4g", "zipf", precondition="frseh")
@@ -85,7 +85,7 @@ def test_errors_have_their_kinds() -> None:
 
 
 def test_a_note_is_a_warning() -> None:
-    with pytest.warns(nv.NvlabWarning, match="never written is read as zeros"):
+    with pytest.warns(nv.NvlabWarning, match="reads of unwritten addresses return zeros"):
         nv.run("bench-4g", "uniform rw=randread", until="1000 io", precondition="full,fill=10%")
 
 
@@ -200,7 +200,7 @@ def test_a_lifetime_without_cleaning_says_so(result: nv.Result, tmp_path: Path) 
     assert not any("cost of cleaning" in note for note in result.notes)
     short = nv.run("bench-4g", "zipf qd=8", **QUICK)
     note = short.notes[0]
-    assert note.startswith("the cost of cleaning is not in the lifetime (") and note[:40] in str(short)
+    assert note.startswith("the lifetime does not include the cost of cleaning (") and note[:40] in str(short)
     assert short.to_dict()["notes"] == short.notes
     assert note in short.metrics.shown("lifetime") and short.to_dict()["lifetime"]["caveat"] == note
     assert json.loads(result.timeline(tmp_path / "run.json").read_text())["traceEvents"]

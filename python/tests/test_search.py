@@ -81,7 +81,7 @@ def test_what_cannot_be_searched() -> None:
 
 def test_a_search_for_life_warns_of_runs_that_did_not_clean() -> None:
     space = {"ftl.spare": nv.arange("10 %", "40 %", "10 %")}
-    with pytest.warns(nv.NvlabWarning, match="cleaning is not in the lifetimes of 3 of 3 runs"):
+    with pytest.warns(nv.NvlabWarning, match="lifetimes of 3 of 3 runs do not include the cost of cleaning"):
         nv.search("bench-4g", space, "zipf qd=8", ["capacity", "lifetime"], runs=3, until="2000 io", precondition="full")
 
 

@@ -44,8 +44,8 @@ def test_keys_that_move_together() -> None:
     for wrong, why in [
         ({("ftl.spare", "ftl.clean.kind"): [("10 %",)]}, "`10 %` has 1 values for 2 keys"),
         ({("ftl.spare", "ftl.clean.kind"): ["10 %"]}, "'10 %' is not a value of each of the 2 keys"),
-        ({("ftl.spare", "workload"): [("10 %", "zipf")]}, "`workload` is an axis of its own"),
-        ({("ftl.spare", "ftl.unit"): []}, "an axis has keys and values"),
+        ({("ftl.spare", "workload"): [("10 %", "zipf")]}, "`workload` must be a separate axis"),
+        ({("ftl.spare", "ftl.unit"): []}, "an axis needs keys and values"),
         ({"ftl.spare": ["10 %"], ("ftl.spare", "ftl.unit"): [("1 %", "4 KiB")]}, "varied by 2 axes"),
     ]:
         with pytest.raises(nv.InputError, match=why):
@@ -142,7 +142,7 @@ def test_the_page_of_a_finished_sweep(folder: Path, table: nv.SweepTable) -> Non
 
 def test_lifetimes_without_cleaning_are_told() -> None:
     short = nv.sweep("bench-4g", {"ftl.spare": ["10 %", "20 %"]}, "zipf qd=8", **QUICK)
-    assert "the cost of cleaning is not in the lifetimes of 2 of 2 runs" in short.about
+    assert "the lifetimes of 2 of 2 runs do not include the cost of cleaning" in short.about
     assert max(short["lifetime.regained"]) < 0.1  # type: ignore[type-var, operator]
 
 

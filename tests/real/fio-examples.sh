@@ -33,7 +33,7 @@ for job in $(find "$examples" -name '*.fio' | sort); do
     if run "$job" --until 2000io || { grep -q 'the workload ended after' "$dir/out" && run "$job"; }; then
         ran=$((ran + 1))
     else
-        grep -q 'is not done here' "$dir/out" && refused=$((refused + 1))
+        grep -q 'is not supported' "$dir/out" && refused=$((refused + 1))
         echo "did not run: $(basename "$job"): $(grep -m 1 error "$dir/out")"
     fi
 done

@@ -11,13 +11,13 @@ use std::num::NonZeroU64;
 pub struct HostPath {
     /// Rate of the link towards the host; `None`: transfers take no time.
     pub rate: Option<Rate>,
-    /// Rate towards the device.
+    /// Rate of the link towards the device; `None`: transfers take no time.
     pub rate_write: Option<Rate>,
-    /// One lane per direction, instead of one for both.
+    /// True: one lane per direction; false: one for both.
     pub full_duplex: bool,
     /// Time the host's software and the link's protocol add to every request.
     pub overhead: Span,
-    /// Time for which one request occupies the device's front end, which takes them up one after the other.
+    /// Time a request occupies the device's front end, which handles one request at a time.
     pub command: Span,
 }
 
@@ -26,13 +26,14 @@ pub struct HostPath {
 pub struct Attached<C> {
     controller: C,
     path: HostPath,
-    /// Not zero, so that dividing by it needs no check: what [`Controller::prefetch`] does not need is then not computed.
+    /// Not zero, so that divisions need no check: the compiler then omits what [`Controller::prefetch`] does not
+    /// need.
     unit_bytes: NonZeroU64,
     /// log2 of the unit, if it is a power of two.
     shift: Option<u32>,
     up: Bus,
     down: Bus,
-    /// When the front end can take up the next request.
+    /// When the front end can accept the next request.
     free_at: Time,
     unaligned_bytes: u64,
     scratch: Vec<u8>,
@@ -57,7 +58,7 @@ impl<C: Controller> Attached<C> {
         }
     }
 
-    /// The controller.
+    /// The controller, for queries.
     pub fn controller(&self) -> &C {
         &self.controller
     }
@@ -73,7 +74,7 @@ impl<C: Controller> Attached<C> {
     pub fn unaligned_bytes(&self) -> u64 {
         self.unaligned_bytes
     }
-    /// Resets the statistics.
+    /// Resets the statistics of path and controller.
     pub fn reset_stats(&mut self) {
         self.unaligned_bytes = 0;
     }
@@ -105,7 +106,7 @@ impl<C: Controller> Attached<C> {
         is_whole.then(|| extent(first, first + self.units(bytes as u64)))
     }
 
-    /// When the device has taken up a request that is issued at `at`.
+    /// When the front end has accepted a request that was issued at `at`.
     #[inline(always)]
     fn accept(&mut self, at: Time) -> Time {
         let arrived = at + self.path.overhead;
@@ -116,7 +117,7 @@ impl<C: Controller> Attached<C> {
         self.free_at
     }
 
-    /// The controller and the link towards the host: a function that sends bytes over it.
+    /// The controller and the link towards the host, as a function that sends bytes over it.
     #[inline(always)]
     fn sending(&mut self, now: Time) -> (&mut C, impl FnMut(Time, u64) -> Time) {
         let link = if self.path.full_duplex { &mut self.up } else { &mut self.down };
@@ -124,8 +125,8 @@ impl<C: Controller> Attached<C> {
         (&mut self.controller, move |at, bytes| cross(link, rate, (now, at), bytes))
     }
 
-    /// The controller and the link towards the device: a function that returns when the next bytes that are sent from `at` on
-    /// have arrived.
+    /// The controller and the link towards the device, as a function that returns when the next bytes, sent from `at`
+    /// on, have arrived.
     #[inline(always)]
     fn receiving(&mut self, now: Time, at: Time) -> (&mut C, impl FnMut(u64) -> Time) {
         let (link, rate) = (&mut self.down, self.path.rate_write);
@@ -237,7 +238,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
         self.controller.capacity_units() as u64 * self.unit_bytes.get()
     }
 
-    // Always: with many kinds of controllers the compiler stops inlining it by itself, which costs a read 15 %.
+    // Always inlined: with many kinds of controllers the compiler stops inlining it on its own, which costs a read 15 %.
     #[inline(always)]
     fn read(
         &mut self,

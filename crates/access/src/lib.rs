@@ -5,7 +5,7 @@
 //! partial-unit writes, for which the device must read, merge and write whole units.
 //!
 //! [`MemoryWindow`] is the other interface: words that a processor loads and stores. [`RamDisk`] turns it into a
-//! block device. [`stack`] is the software above a device where one number for it is not enough.
+//! block device. [`stack`] models the software above a device in detail, if a single time per request is not enough.
 //!
 //! | module | what |
 //! |---|---|
@@ -31,17 +31,17 @@ use nvlab_units::{Served, Time};
 
 /// A device of bytes.
 ///
-/// Completion is the result; nothing here waits. The order of writes between two flushes is undefined. `into` and
-/// `data` carry payload if the device keeps any; otherwise they may be empty.
+/// The return value is the completion; nothing here waits. The order of writes between two flushes is undefined.
+/// `into` and `data` carry payload if the device stores any; otherwise they may be empty.
 pub trait BlockDevice {
     /// Capacity in bytes.
     fn capacity_bytes(&self) -> u64;
     /// Reads `bytes` at `offset`.
     fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8])
     -> Result<Served, ControllerError>;
-    /// Bytes in place in this process's memory, without spending time: from `offset` on, as many of `bytes` as are
-    /// contiguous. A read of them may then have an empty `into`. `None`: they must be read into a buffer, begin or end
-    /// within a unit, or cannot be read.
+    /// Borrows the bytes from `offset` on in this process's memory, without taking simulated time: as many of `bytes`
+    /// as are contiguous. A read of them may then pass an empty `into`. `None`: they must be read into a buffer,
+    /// start or end within a unit, or cannot be read.
     fn view(&self, _offset: u64, _bytes: u32) -> Option<&[u8]> {
         None
     }
@@ -51,7 +51,7 @@ pub trait BlockDevice {
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError>;
     /// Everything written before is durable when the flush ends.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError>;
-    /// True if the device uses the bytes written, if the writer has any.
+    /// True if the device uses written bytes; the writer should then pass them.
     #[inline]
     fn wants_payload(&self) -> bool {
         false

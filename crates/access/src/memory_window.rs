@@ -8,14 +8,16 @@ use nvlab_units::{Extent, Served, Time};
 /// A non-volatile memory.
 ///
 /// 1. One access moves at most a word over the bus ([`MemoryWindow::word_bytes`]); a longer range takes several
-///    accesses, each begun when the previous one has ended. Completion is the end of the last.
-/// 2. A store is durable when it completes, but for what the stored energy of a cache does not reach ([`Cached`]). After a
+///    accesses, each
+///    started when the previous one has completed. Completion is the end of the last.
+/// 2. A store is durable when it completes, except for cache lines that the stored energy does not cover
+///    ([`Cached`]). After a
 ///    power cut every word is old or new.
-/// 3. `into` and `data` carry payload if the memory keeps any; otherwise they may be empty.
+/// 3. `into` and `data` carry payload if the memory stores any; otherwise they may be empty.
 pub trait MemoryWindow {
     /// Capacity in bytes.
     fn capacity_bytes(&self) -> u64;
-    /// Bytes one access moves.
+    /// Bytes per access, the width of the bus.
     fn word_bytes(&self) -> u32;
     /// Bytes that are copied and programmed together: ranges should be aligned to it. At least a word.
     fn page_bytes(&self) -> u32;
@@ -79,7 +81,7 @@ impl<S: Store> MemoryWindow for Envy<S> {
     }
 }
 
-/// Flash behind a cache of lines. There are no transactions.
+/// Flash behind a line cache. It has no transactions.
 impl<F: Controller, S: Store> MemoryWindow for Cached<F, S> {
     fn capacity_bytes(&self) -> u64 {
         Cached::capacity_bytes(self)

@@ -18,7 +18,7 @@ pub const BLOCK_BYTES: u64 = 512;
 #[derive(Clone, Debug)]
 pub struct RamDisk<W> {
     window: W,
-    /// The driver's own time for a request.
+    /// Time of the driver per request.
     overhead: Span,
     /// When the copying processor is free.
     free_at: Time,
@@ -30,7 +30,7 @@ impl<W: MemoryWindow> RamDisk<W> {
         RamDisk { window, overhead, free_at: Time::ZERO }
     }
 
-    /// The memory.
+    /// The memory, for queries.
     pub fn window(&self) -> &W {
         &self.window
     }
@@ -39,7 +39,7 @@ impl<W: MemoryWindow> RamDisk<W> {
         &mut self.window
     }
 
-    /// Begins the request when the processor is free, and occupies the processor until `copy` is done.
+    /// Starts the request when the processor is free, and occupies the processor until `copy` is done.
     #[inline]
     fn serve(
         &mut self,

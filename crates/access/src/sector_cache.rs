@@ -17,7 +17,7 @@ use std::io::{Error, Read, Result, Seek, SeekFrom, Write};
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: usize = 512;
-/// The most sectors of one request.
+/// Maximum number of sectors per request.
 const TOGETHER: usize = 128;
 const NOWHERE: u32 = u32::MAX;
 
@@ -60,7 +60,7 @@ impl<D: BlockDevice> SectorCache<D> {
         }
     }
 
-    /// The device.
+    /// The device below the cache.
     pub fn device(&self) -> &D {
         &self.device
     }
@@ -72,7 +72,7 @@ impl<D: BlockDevice> SectorCache<D> {
     pub fn into_device(self) -> D {
         self.device
     }
-    /// When the last request was done.
+    /// Completion time of the last request.
     pub fn now(&self) -> Time {
         self.now
     }

@@ -27,7 +27,7 @@ Examples:
   nvlab run ssd-tlc -w 'zipf read=70% qd=32'               a built-in design, a generated workload
   nvlab run ssd-tlc -w web.csv.gz:msr -s ftl.spare=20%     a recorded trace, one value changed
   nvlab compare ssd-tlc ssd-qlc mine.toml -w db.fio        three designs, a fio job file
-  nvlab design new mine.toml                               a design of your own to start from
+  nvlab design new mine.toml                               a commented design file to edit
 
 More: nvlab VERB --help; nvlab explain lists keys, metrics, workloads and formats";
 
@@ -61,7 +61,7 @@ pub struct Global {
     /// Output format on stdout [default: human]
     #[arg(long, global = true, value_enum, value_name = "FMT", env = "NVLAB_FORMAT", hide_env_values = true)]
     pub format: Option<FormatName>,
-    /// Keep results under DIR
+    /// Store results under DIR
     #[arg(
         short = 'o',
         long = "out",
@@ -72,7 +72,7 @@ pub struct Global {
         hide_env_values = true
     )]
     pub out: PathBuf,
-    /// Runs in parallel [default: one for each core]
+    /// Number of parallel runs [default: one per core]
     #[arg(
         short = 'j',
         long,
@@ -83,10 +83,10 @@ pub struct Global {
         value_parser = clap::value_parser!(u32).range(1..=4096)
     )]
     pub jobs: Option<u32>,
-    /// Keep prepared devices in DIR [default: nvlab in $XDG_CACHE_HOME or ~/.cache]
+    /// Cache preconditioned devices in DIR [default: nvlab in $XDG_CACHE_HOME or ~/.cache]
     #[arg(long, global = true, value_name = "DIR", env = "NVLAB_CACHE", hide_env_values = true)]
     pub cache: Option<PathBuf>,
-    /// All prepared devices together take at most this; those not used for longest go
+    /// Size limit of that cache; the least recently used devices are evicted
     #[arg(
         long,
         global = true,
@@ -97,19 +97,19 @@ pub struct Global {
         value_parser = size
     )]
     pub cache_size: u64,
-    /// Neither use nor keep prepared devices and converted traces
+    /// Do not use or fill the cache of preconditioned devices and converted traces
     #[arg(long, global = true)]
     pub no_cache: bool,
-    /// Say less on stderr; twice: errors only
+    /// Print less on stderr; twice: errors only
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub quiet: u8,
-    /// Say more on stderr
+    /// Print more on stderr
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     pub verbose: u8,
     /// When to use colour (NO_COLOR and CLICOLOR_FORCE are obeyed)
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     pub color: When,
-    /// Hide progress: the bar on a terminal's stderr, or elsewhere a line every 30 s
+    /// Hide progress (a bar if stderr is a terminal, otherwise a line every 30 s)
     #[arg(
         long,
         global = true,
@@ -153,29 +153,29 @@ pub enum When {
 pub enum Verb {
     /// Simulate one design under one workload
     Run(Run),
-    /// Simulate several designs under the same workload, side by side
+    /// Simulate several designs under the same workload and compare them
     Compare(Compare),
     /// Simulate every point of a parameter space
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
-    /// Test a design as SNIA's performance test specification does: IOPS, throughput, latency, write saturation
+    /// Run SNIA's performance test specification on a design: IOPS, throughput, latency, write saturation
     Pts(Pts),
-    /// Serve a design to a program: its loads and stores are real, the memory behind them is simulated
+    /// Serve a design to real programs: as a block device (NBD, FUSE) or as memory
     Serve(Serve),
-    /// Cut the power of a served device under a program, many times, and check what survives
+    /// Cut the power of a served device while a program uses it, many times, and check what survives
     Cut(Cut),
-    /// Let tools (mkfs, mtools, fsck) work on an image that a simulated device holds
+    /// Run tools (mkfs, mtools, fsck) on an image stored on a simulated device
     Image(Image),
-    /// Look into a log or segment of recoverable memory, recover it, or keep what a damaged one still has
+    /// Inspect, check, recover or salvage a log or segment of recoverable memory
     #[command(subcommand)]
     Log(LogVerb),
-    /// Look into a heap of persistent objects, shrink it, or measure what heaps cost
+    /// Inspect, check or compact a heap of persistent objects, or measure what heaps cost
     #[command(subcommand)]
     Heap(HeapVerb),
-    /// Look at, convert or make traces
+    /// Inspect, convert or generate traces
     #[command(subcommand)]
     Trace(Trace),
-    /// List, show, check, compare or start designs
+    /// List, show, check, compare or create designs
     #[command(subcommand)]
     Design(DesignVerb),
     /// List the built-in parts, or show one with the source of every number
@@ -185,16 +185,16 @@ pub enum Verb {
     },
     /// Make a self-contained HTML report from results
     Report(Report),
-    /// Compare the claims of a paper with what is measured
+    /// Compare the claims of a paper with simulated results
     Reproduce(Reproduce),
-    /// Explain a design key, a metric, workloads, formats or exit codes
+    /// Explain a design key, a metric or a topic (workloads, formats, exit codes, ...)
     Explain {
         /// E.g. ftl.clean.kind | waf | workloads | formats | exit-codes [default: list them]
         topic: Option<String>,
     },
-    /// Measure on this machine what each layer of software above an instant device costs
+    /// Measure the cost of each software layer between a program and the device on this machine
     Stack(Stack),
-    /// Say what this machine can do (cores, memory, FUSE, userfaultfd, Python)
+    /// Report what this machine supports (cores, memory, FUSE, userfaultfd, Python)
     Doctor,
     /// Print shell completions
     Completions {
@@ -216,29 +216,29 @@ pub enum Verb {
     CheckTheory,
 }
 
-/// What run and compare have in common.
+/// Options that run and compare share.
 #[derive(Args)]
 pub struct Simulation {
     /// Workload: 'KIND key=value ...' | TRACE[:FORMAT] | FILE.fio[:JOB] (nvlab explain workloads);
-    /// repeated: they run together
+    /// repeatable: several workloads run at the same time
     #[arg(short = 'w', long, value_name = "WORKLOAD")]
     pub workload: Vec<String>,
     /// Change one design value, e.g. --set ftl.clean.kind=greedy (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Seed of what is measured; further runs take the following seeds. The device's preparation has its own
+    /// Seed of the measured run; repetitions use the seeds that follow. Preconditioning has a seed of its own
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Stop after simulated time, requests, or data: 60 s | 1e6 io | 2 TiB (read and written) | 3 x capacity
-    /// (written), or when a figure is known so exactly: 2% (write amplification) | 'write.p99 within 5%'
+    /// Stop after simulated time, requests or data: 60 s | 1e6 io | 2 TiB (read and written) | 3 x capacity
+    /// (written); or when a metric has converged: 2% (write amplification) | 'write.p99 within 5%'
     /// [default: the end of the workload, or 1 x capacity, or 1e6 io if it hardly writes]
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
-    /// Bring the device to a known state first: fresh | full | scattered | log-full | steady, with ,fill=30% ,span=30%
-    /// ,idle=10s ,twin=no ,seed=N after it (nvlab explain steady-state)
+    /// State of the device before the run: fresh | full | scattered | log-full | steady, with optional suffixes
+    /// ,fill=30% ,span=30% ,idle=10s ,twin=no ,seed=N (nvlab explain steady-state)
     #[arg(long, default_value = "steady", value_name = "STATE")]
     pub precondition: Preparation,
-    /// Run again even if the same run is among the results
+    /// Run again even if the result of the same run exists
     #[arg(long)]
     pub force: bool,
     /// Write a self-contained HTML report to FILE
@@ -252,19 +252,20 @@ pub struct Run {
     pub design: String,
     #[command(flatten)]
     pub simulation: Simulation,
-    /// Repeat with N seeds, each on a device prepared anew, and report mean and 95 % interval
+    /// Repeat with N seeds, each on a freshly preconditioned device; report mean and 95 % interval
     #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
-    /// Print these metrics only, as compare does, e.g. -m iops,write.p99,waf
+    /// Print only these metrics, e.g. -m iops,write.p99,waf
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
-    /// Exit with 1 unless true, e.g. --assert 'waf < 2.5' (repeatable)
+    /// Exit with status 1 unless EXPR holds, e.g. --assert 'waf < 2.5' (repeatable)
     #[arg(long = "assert", value_name = "EXPR")]
     pub asserts: Vec<String>,
-    /// Write the run over time to FILE, for ui.perfetto.dev and other readers of Chrome's trace events
+    /// Write a timeline of the run to FILE, in Chrome's trace event format (ui.perfetto.dev)
     #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
     pub timeline: Option<PathBuf>,
-    /// A live page at http://HOST:PORT/ to watch, slow down and change the run; it begins in real time, and its result is not kept
+    /// Serve a live page at http://HOST:PORT/ to watch, slow down and change the run. It starts in real time;
+    /// the result is not stored
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["repeat", "force"])]
     pub http: Option<String>,
     /// Let --http listen on addresses that other machines can reach
@@ -274,13 +275,14 @@ pub struct Run {
 
 #[derive(Args)]
 pub struct Compare {
-    /// Two or more designs, the first is the baseline: NAME or FILE.toml, with changes after commas as in
+    /// Two or more designs; the first is the baseline. NAME or FILE.toml, with changes after commas, e.g.
     /// ssd-tlc,ftl.clean.kind=fifo,ftl.spare=20%
     #[arg(required = true, num_args = 2.., value_name = "DESIGN")]
     pub designs: Vec<String>,
     #[command(flatten)]
     pub simulation: Simulation,
-    /// Repeat with N seeds, each on a device prepared anew; differences inside the 95 % interval are marked "same"
+    /// Repeat with N seeds, each on a freshly preconditioned device; differences inside the 95 % interval are
+    /// marked "same"
     #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
     /// Metrics (columns) to show, e.g. -m iops,write.p99,waf,price
@@ -289,78 +291,78 @@ pub struct Compare {
     /// Write the table to FILE as Parquet, in base units
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
-    /// In CSV, JSON and Parquet too, name designs only by what differs: fifo for ssd-tlc ftl.clean.kind=fifo
+    /// Name designs only by what differs in CSV, JSON and Parquet too: fifo for ssd-tlc ftl.clean.kind=fifo
     #[arg(long)]
     pub short_names: bool,
-    /// Exit with 1 if true of a design, e.g. --fail-if 'write.p99 > 5 ms'; beside the first design:
-    /// --fail-if 'waf > +5 %' (repeatable)
+    /// Exit with status 1 if EXPR holds for any design, e.g. --fail-if 'write.p99 > 5 ms'; relative to the
+    /// baseline: --fail-if 'waf > +5 %' (repeatable)
     #[arg(long, value_name = "EXPR")]
     pub fail_if: Vec<String>,
 }
 
 const SWEEP_EXAMPLES: &str = "\
 Examples:
-  nvlab sweep spare.toml                                    a file with axes (nvlab explain sweeps)
+  nvlab sweep spare.toml                                    a sweep file (nvlab explain sweeps)
   nvlab sweep ssd-tlc -w 'uniform qd=32' -p 'ftl.spare=7%..28%:7%' -p ftl.clean.kind=greedy,fifo
   nvlab sweep spare.toml --shard 1/2 -o a                   half of the points; on another machine --shard 2/2 -o b
-  nvlab sweep spare.toml --from a --from b                  the table of both";
+  nvlab sweep spare.toml --from a --from b                  the table of both halves";
 
 #[derive(Args)]
 pub struct Sweep {
-    /// File of a sweep; or with -w a design: NAME | FILE.toml
+    /// Sweep file; or, with -w, a design: NAME | FILE.toml
     pub file: String,
     /// Axis: KEY=V1,V2,... | KEY=LO..HI:STEP | KEY=LO..HI*FACTOR (repeatable)
     #[arg(short = 'p', long = "param", value_name = "AXIS", requires = "workload")]
     pub params: Vec<String>,
-    /// The workload of a design; a pattern, e.g. 'fleet/*.csv', is a point for each trace
+    /// Workload for a design given by name; a pattern such as 'fleet/*.csv' makes one point per trace
     #[arg(short = 'w', long, value_name = "WORKLOAD")]
     pub workload: Option<String>,
     /// Change one design value at every point, e.g. --set ftl.clean.kind=greedy (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// With -w: seed for every random choice [default: 1]
+    /// With -w: seed of every random choice [default: 1]
     #[arg(long, value_name = "N", requires = "workload")]
     pub seed: Option<u64>,
-    /// Stop after simulated time, requests, or data, as for run [default: what the file says]
+    /// When to stop, as for run [default: as in the sweep file]
     #[arg(long, value_name = "LIMIT")]
     pub until: Option<Until>,
-    /// State of the device before, as for run [default: what the file says, else steady]
+    /// State of the device before each run, as for run [default: as in the sweep file, else steady]
     #[arg(long, value_name = "STATE")]
     pub precondition: Option<Preparation>,
     /// Metrics (columns and curves) to show, e.g. -m iops,write.p99,waf,price
     #[arg(short = 'm', long, value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,
-    /// The two or three metrics of the Pareto front, e.g. --front price.gib,read.p99 [default: price, lifetime and p99]
+    /// Two or three metrics for the Pareto front, e.g. --front price.gib,read.p99 [default: price, lifetime and p99]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     pub front: Vec<String>,
-    /// Run only shard I of N, and keep its results; a run without this option makes the table
+    /// Run only shard I of N and store its results; a later run without this option makes the table
     #[arg(long, value_name = "I/N", env = "NVLAB_SHARD", hide_env_values = true)]
     pub shard: Option<Shard>,
-    /// Also take results kept in DIR: those of shards that ran elsewhere (repeatable)
+    /// Also use the results in DIR, e.g. of shards that ran on another machine (repeatable)
     #[arg(long, value_name = "DIR")]
     pub from: Vec<PathBuf>,
-    /// Run the points elsewhere: dask (a process for each core) | dask:tcp://HOST:PORT
+    /// Run the points on a cluster: dask (local, one process per core) | dask:tcp://HOST:PORT
     #[arg(long, value_name = "CLUSTER", conflicts_with_all = ["shard", "force"])]
     pub on: Option<String>,
-    /// Print the points and which of them are done, run nothing
+    /// Print the points and which of them are done; run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Run points again even if the same runs are among the results
+    /// Run points again even if their results exist
     #[arg(long)]
     pub force: bool,
-    /// The page; replaced if it exists [default: sweep-NAME.html under --out]
+    /// HTML page to write; replaced if it exists [default: sweep-NAME.html under --out]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 pub enum Trace {
-    /// Footprint, mix, sizes, skew, interarrival of a trace
+    /// Summarize a trace: footprint, read/write mix, sizes, skew, interarrival times
     Info {
-        /// TRACE[:FORMAT], with volume=NAME if wanted
+        /// TRACE[:FORMAT], optionally with volume=NAME
         trace: String,
     },
-    /// Convert between formats; counts what a format cannot express
+    /// Convert between formats; counts the requests and fields that the target format cannot express
     Convert {
         /// TRACE[:FORMAT]
         from: String,
@@ -370,14 +372,14 @@ pub enum Trace {
         #[arg(long, value_delimiter = ',', value_name = "LIST")]
         volumes: Vec<String>,
     },
-    /// Write each volume to a file of its own
+    /// Write each volume to a separate file
     Split {
         /// TRACE[:FORMAT]
         from: String,
-        /// Folder for the files VOLUME.FORMAT, or volume=VOLUME/part-0.parquet; none of them may exist
+        /// Folder for the files VOLUME.FORMAT or volume=VOLUME/part-0.parquet; none of them may exist
         dir: PathBuf,
-        /// Extension of the files: selects the format, and compression (msr.gz). parquet keeps the times of the whole trace:
-        /// the folder is again a trace
+        /// Extension of the files; selects format and compression (msr.gz). With parquet, times stay relative to the
+        /// whole trace and the folder can be read as one trace
         #[arg(long, default_value = "nvt", value_name = "EXTENSION")]
         extension: String,
     },
@@ -385,7 +387,7 @@ pub enum Trace {
     Head {
         /// TRACE[:FORMAT]
         trace: String,
-        /// How many
+        /// Number of requests
         #[arg(short = 'n', default_value_t = 10, value_name = "N")]
         count: usize,
     },
@@ -395,20 +397,20 @@ pub enum Trace {
         workload: String,
         /// FILE[:FORMAT]; must not exist
         to: String,
-        /// Bytes of the device it is made for
+        /// Capacity of the device it is generated for
         #[arg(long, default_value = "16 GiB", value_name = "SIZE", value_parser = size)]
         capacity: u64,
-        /// Requests at most
+        /// Maximum number of requests
         #[arg(short = 'n', long, default_value = "1M", value_name = "N", value_parser = count)]
         requests: u64,
-        /// Seed for every random choice
+        /// Seed of every random choice
         #[arg(long, default_value_t = 1, value_name = "N")]
         seed: u64,
     },
 }
 
 const IMAGE_EXAMPLES: &str = "\
-After each command what it changed in the file is written to the device, and the file is read back from it.
+After each command, the blocks it changed in the file are written to the device, and the file is read back from it.
 
 Examples:
   nvlab image hftl-fsms vol.img --size 8MiB 'mkfs.vfat -F 12 $NVLAB_IMAGE' 'mcopy -i $NVLAB_IMAGE README.md ::'";
@@ -418,12 +420,12 @@ Examples:
 pub struct Image {
     /// Design: NAME | FILE.toml (nvlab design list)
     pub design: String,
-    /// The image; $NVLAB_IMAGE for the commands. Created if missing
+    /// Image file, $NVLAB_IMAGE in the commands; created if missing
     pub file: PathBuf,
-    /// Commands, each one argument for sh -c
+    /// Commands; each is passed to sh -c
     #[arg(required = true, value_name = "COMMAND")]
     pub commands: Vec<String>,
-    /// Bytes of an image that is created [default: those of the device]
+    /// Size of a new image [default: the capacity of the device]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
     /// Cut the power after each command, before the image is read back
@@ -432,7 +434,7 @@ pub struct Image {
     /// Change one design value, e.g. --set ftl.route.update=journal (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Seed for every random choice
+    /// Seed of every random choice
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
 }
@@ -447,9 +449,9 @@ fn count(text: &str) -> Result<u64, String> {
 
 #[derive(Subcommand)]
 pub enum DesignVerb {
-    /// Built-in designs
+    /// List the built-in designs
     List,
-    /// The design with every default filled in, each value with its origin
+    /// Show a design with every default filled in, and the origin of each value
     Show {
         /// NAME | FILE.toml
         design: String,
@@ -457,30 +459,30 @@ pub enum DesignVerb {
         #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
-    /// Check design files: every error of every file; nothing is run
+    /// Check design files: report every error in every file, run nothing
     Check {
         /// FILE.toml | NAME
         #[arg(required = true)]
         files: Vec<String>,
     },
-    /// Differences of two resolved designs
+    /// Show the differences between two designs, defaults filled in
     Diff {
         /// NAME | FILE.toml, with changes after commas
         a: String,
-        /// The other
+        /// NAME | FILE.toml, with changes after commas
         b: String,
     },
-    /// A design file of the same drive with another capacity: dies, memory, buffer, map and checkpoints together
+    /// Scale a drive to another capacity: dies, memory, buffer, map and checkpoints together
     Scale {
         /// NAME | FILE.toml, with changes after commas
         design: String,
-        /// What the host can address: 1TB | 960GB | 2TiB
+        /// Capacity the host sees: 1TB | 960GB | 2TiB
         #[arg(value_parser = size)]
         capacity: u64,
         /// The file to write; must not exist [default: print it]
         file: Option<PathBuf>,
     },
-    /// Write a commented file to start from
+    /// Write a commented design file to start from
     New {
         /// The file to write; must not exist
         file: PathBuf,
@@ -488,15 +490,15 @@ pub enum DesignVerb {
         #[arg(long, value_name = "NAME")]
         from: Option<String>,
     },
-    /// Print the JSON Schema (for editors)
+    /// Print the JSON Schema of design files (for editors)
     Schema,
 }
 
 #[derive(Subcommand)]
 pub enum Parts {
-    /// Every built-in part
+    /// List the built-in parts
     List,
-    /// One part: every number, with its source
+    /// Show one part: every number with its source
     Show {
         /// NAME | FILE.toml
         name: String,
@@ -505,16 +507,16 @@ pub enum Parts {
 
 #[derive(Args)]
 pub struct Report {
-    /// Result directories, as run and compare keep them; or a finished sweep: the folder or the table (.parquet) that it left
+    /// Result directories of run and compare; or a finished sweep: its folder or its table (.parquet)
     #[arg(required_unless_present = "schema")]
     pub runs: Vec<PathBuf>,
-    /// The file to write; replaced if it exists
+    /// File to write; replaced if it exists
     #[arg(long, default_value = "report.html", value_name = "FILE")]
     pub html: PathBuf,
     /// Open it in the browser
     #[arg(long)]
     pub open: bool,
-    /// Print the JSON Schema of results instead: of result.json, run --json and compare --json
+    /// Print the JSON Schema of results instead (result.json, run --json, compare --json)
     #[arg(long, conflicts_with_all = ["runs", "html", "open"])]
     pub schema: bool,
 }
@@ -524,16 +526,16 @@ pub struct Reproduce {
     /// The system: 000 (eNVy), 001 (transaction logs on flash), 002 (SLC log over MLC), 003 (PRAM beside NAND), 004 (fast
     /// non-volatile memories), drives (published figures of real drives), or a folder of experiment files (with a /)
     pub seed: String,
-    /// Only these figures, as fig08,fig13
+    /// Only these figures, e.g. fig08,fig13
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     pub only: Vec<String>,
-    /// A small size: shows that it works, and checks what theory predicts for small arrays
+    /// Smoke test with small arrays: shows that it works, and checks what theory predicts at that size
     #[arg(long)]
     pub smoke: bool,
     /// Run again even if the same runs are among the results
     #[arg(long)]
     pub force: bool,
-    /// The page with all figures; replaced if it exists [default: reproduce-SEED.html under --out]
+    /// HTML page with all figures; replaced if it exists [default: reproduce-SEED.html under --out]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -542,16 +544,16 @@ pub struct Reproduce {
 pub struct Bench {
     /// The designs to measure
     pub designs: Vec<String>,
-    /// A small size: shows that it works, not how fast it is
+    /// Smoke test: shows that it works, not how fast it is
     #[arg(long)]
     pub smoke: bool,
-    /// Measure them served: over NBD, answered at once, in memory [default: every built-in design]
+    /// Measure the designs served over NBD, in memory, with --time fast [default: every built-in design]
     #[arg(long, conflicts_with_all = ["requests", "depth", "only"])]
     pub served: bool,
-    /// Requests of each kind
+    /// Number of requests of each kind
     #[arg(long, default_value = "20M", value_name = "N", value_parser = count)]
     pub requests: u64,
-    /// Requests under way
+    /// Requests in flight
     #[arg(long, default_value_t = 32, value_name = "N")]
     pub depth: u32,
     /// Only this operation

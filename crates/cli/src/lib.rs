@@ -98,7 +98,7 @@ fn parse(arguments: Vec<OsString>, words: &[String]) -> Result<Cli, clap::Error>
 fn fault_text(fault: &str, command: &str) -> String {
     let commit = if COMMIT.is_empty() { String::new() } else { format!(" ({COMMIT})") };
     format!(
-        "error: this is a fault of nvlab, not of your input\n  {}\n  nvlab {VERSION}{commit}\n  {command}\nPlease report \
+        "error: this is a bug in nvlab, not in your input\n  {}\n  nvlab {VERSION}{commit}\n  {command}\nPlease report \
          it with the lines above and the files they name.",
         fault.replace('\n', "\n  ")
     )
@@ -110,7 +110,7 @@ mod tests {
     fn a_fault_says_what_to_report() {
         let text = super::fault_text("panicked at x.rs:1:2:\nboom", "nvlab run");
         assert!(text.starts_with(
-            "error: this is a fault of nvlab, not of your input\n  panicked at x.rs:1:2:\n  boom\n  nvlab 0."
+            "error: this is a bug in nvlab, not in your input\n  panicked at x.rs:1:2:\n  boom\n  nvlab 0."
         ));
         assert!(text.ends_with("Please report it with the lines above and the files they name."), "{text}");
     }

@@ -128,7 +128,7 @@ pub fn print(text: impl Display) {
         if error.kind() == ErrorKind::BrokenPipe {
             std::process::exit(i32::from(STATUS_PIPE));
         }
-        say(format_args!("error: stdout cannot be written: {error}"));
+        say(format_args!("error: cannot write to stdout: {error}"));
         std::process::exit(4);
     }
 }

@@ -21,20 +21,21 @@ const TRACE: &str = "traces/pgbench-ext4.blkparse.zst";
 /// The message when a run has no workload: three commands that work as they are.
 fn examples(verb: &str, designs: &str) -> String {
     let third = match Path::new(TRACE).exists() {
-        true => (format!("{TRACE} compact"), "what a database asked of its disk"),
-        false => ("'hotcold hot=10/90 read=50% qd=8'".to_string(), "a tenth of the blocks gets most of it"),
+        true => (format!("{TRACE} compact"), "requests recorded from a database"),
+        false => {
+            ("'hotcold hot=10/90 read=50% qd=8'".to_string(), "10 % of the blocks get 90 % of the accesses")
+        }
     };
     let third = (if third.0.starts_with('\'') { third.0 } else { quoted(&third.0) }, third.1);
     let all = [
         ("'uniform bs=4KiB qd=32'".to_string(), "random writes of 4 KiB, 32 in flight"),
-        ("'zipf read=70% rate=2k/s'".to_string(), "some blocks hotter than others, 2000 a second"),
+        ("'zipf read=70% rate=2k/s'".to_string(), "skewed accesses, 2000 per second"),
         third,
     ];
     let width = all.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
     let lines = all.map(|(text, about)| format!("  nvlab {verb} {designs} -w {text:width$}   {about}\n"));
     format!(
-        "a workload is missing: what is the device to be asked for?\n\n{}\n`nvlab explain workloads` has all kinds, \
-         keys and trace formats.",
+        "no workload given, e.g.:\n\n{}\n`nvlab explain workloads` lists all kinds, keys and trace formats.",
         lines.concat()
     )
 }
@@ -76,7 +77,10 @@ pub fn tasks(
     repeat: u32,
 ) -> Result<Vec<Result<Vec<Task>, WorkloadError>>, Failure> {
     if simulation.seed.checked_add(u64::from(repeat)).is_none() {
-        return Err(Failure::Input(format!("there are not {repeat} seeds from {} on", simulation.seed)));
+        return Err(Failure::Input(format!(
+            "there are fewer than {repeat} seeds from {} on",
+            simulation.seed
+        )));
     }
     let mut said: Vec<String> = Vec::new();
     let mut of = |named: &Named| {
@@ -184,12 +188,12 @@ pub fn run_each<Made: From<Done> + Send + Sync>(
             }
             Event::SetAside(dir) => progress.suspend(|| {
                 output.note(format_args!(
-                    "{title}: the result differs from the one kept before, which is now {}",
+                    "{title}: the result differs from the stored one, which was moved to {}",
                     dir.display()
                 ));
             }),
             Event::Kept(dir) => {
-                progress.suspend(|| output.detail(format_args!("{title}: kept in {}", dir.display())));
+                progress.suspend(|| output.detail(format_args!("{title}: stored in {}", dir.display())));
             }
         }
     };
@@ -211,11 +215,11 @@ pub fn say_where(output: &Output, done: &[Done]) {
     let reused = done.iter().filter(|run| run.reused).count();
     let place = |run: &Done| run.dir.as_ref().unwrap_or(&output.out).display().to_string();
     output.note(match (done, reused) {
-        ([only], 0) => format!("kept in {}", place(only)),
+        ([only], 0) => format!("stored in {}", place(only)),
         ([only], _) => format!("already done: {}", place(only)),
-        (all, 0) => format!("{} runs, kept in {}", all.len(), output.out.display()),
+        (all, 0) => format!("{} runs, stored in {}", all.len(), output.out.display()),
         (all, reused) => {
-            format!("{} runs, {reused} of them already done, kept in {}", all.len(), output.out.display())
+            format!("{} runs, {reused} of them already done, stored in {}", all.len(), output.out.display())
         }
     });
 }
@@ -225,14 +229,12 @@ fn how_to_go_on(output: &Output, finished: usize, asked: usize, is_part_kept: bo
     let rest = if asked - finished == 1 { "the other" } else { "the others" };
     match finished {
         0 if is_part_kept => {
-            "interrupted; nothing was finished, but the device is kept as far as it was prepared: the same command goes on \
-             from there"
+            "interrupted; no run was finished, but preconditioning so far is cached: the same command continues from there"
                 .to_string()
         }
-        0 => "interrupted; nothing was finished, nothing is kept".to_string(),
+        0 => "interrupted; no run was finished, nothing is stored".to_string(),
         _ => format!(
-            "interrupted; {finished} of {asked} runs {was} finished and {are} kept in {}: the same command does only \
-             {rest}",
+            "interrupted; {finished} of {asked} runs {was} finished and {are} stored in {}: the same command runs only {rest}",
             output.out.display()
         ),
     }

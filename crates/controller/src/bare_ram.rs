@@ -1,4 +1,4 @@
-//! Blocks straight in a memory: no map, no cleaning, nothing to recover. With the delays of another memory than it is, this
+//! Blocks directly in a memory: no map, no cleaning, nothing to recover. With the delays of another memory, it
 //! emulates what software sees of that one (NVRamDisk, system 004 slide 12).
 //!
 //! 1. A unit is at its own place. Requests on different banks proceed in parallel. Of a request, each part that lies in one bank
@@ -16,7 +16,7 @@ use std::ops::Range;
 /// Bytes of a unit: a sector.
 pub const UNIT_BYTES: u32 = 512;
 
-/// What a device did since its counts were reset.
+/// Counts since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BareRamStats {
     /// Units the host wrote.
@@ -29,7 +29,7 @@ pub struct BareRamStats {
 #[derive(Clone, Debug)]
 pub struct BareRam<S: Store> {
     memory: Ram<S>,
-    /// When the last request will be done.
+    /// Completion time of the last request.
     idle_at: Time,
     stats: BareRamStats,
 }
@@ -63,7 +63,10 @@ impl<S: Store> BareRam<S> {
     pub fn check(config: &RamConfig) -> Result<(), String> {
         config.check()?;
         match config.capacity_bytes / UNIT_BYTES as u64 {
-            0 => Err(format!("a memory of {} B holds no block of {UNIT_BYTES} B", config.capacity_bytes)),
+            0 => Err(format!(
+                "a memory of {} B is smaller than a block of {UNIT_BYTES} B",
+                config.capacity_bytes
+            )),
             units if units > u32::MAX as u64 => {
                 Err(format!("more than {} blocks of {UNIT_BYTES} B", u32::MAX))
             }
@@ -71,12 +74,12 @@ impl<S: Store> BareRam<S> {
         }
     }
 
-    /// A device over a memory; of a store that was used before it shows what is in it.
+    /// A device over a memory; a used store keeps its contents.
     pub fn new(memory: Ram<S>) -> BareRam<S> {
         BareRam { memory, idle_at: Time::ZERO, stats: BareRamStats::default() }
     }
 
-    /// The same after an end without power: a memory without backup has lost its contents.
+    /// The same after a shutdown without power: a memory without backup has lost its contents.
     pub fn reopen(mut memory: Ram<S>) -> BareRam<S> {
         if memory.config().backup == Backup::None {
             memory.cut(Time::ZERO);
@@ -84,7 +87,7 @@ impl<S: Store> BareRam<S> {
         BareRam::new(memory)
     }
 
-    /// Its counts.
+    /// Counts since the last reset.
     pub fn stats(&self) -> &BareRamStats {
         &self.stats
     }

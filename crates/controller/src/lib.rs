@@ -5,10 +5,9 @@
 //! queued on the medium's lanes and uses their idle time.
 //!
 //! Durability. The order of writes between two flushes is undefined. After a power cut every unit reads as the newest
-//! version that was flushed, or as a newer one that was written; never as anything torn, but for memories used in place
-//! whose units are longer than what they keep whole ([`scm`]). A trimmed unit reads
-//! as zero; after a power cut that is guaranteed only if the controller journals trims, otherwise it may read as an
-//! earlier version.
+//! version that was flushed, or as a newer one that was written; never as a torn one, except on memories used in
+//! place whose units are longer than their atomic write size ([`scm`]). A trimmed unit reads as zero; after a power
+//! cut that is guaranteed only if the controller journals trims, otherwise it may read as an earlier version.
 //!
 //! | module | what |
 //! |---|---|
@@ -21,7 +20,7 @@
 //! | [`scm`] | memories used in place, each behind a controller of its own: no map at all |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
-//! | [`region`] | what the blocks and segments of a device hold, for those who watch it
+//! | [`region`] | what the blocks and segments of a device hold, for the live page~
 //! | [`power`] | background work, power cuts and recovery of all of them |
 //! | `cleaning` | which block is cleaned next: one file per policy |
 //! | `table` | the blocks of an array: live units, state |
@@ -61,7 +60,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControllerError {
     /// The request reaches past the logical capacity.
-    #[error("units {} to {} were asked for, the device ends at {capacity}", extent.start, extent.end())]
+    #[error("units {} to {} are out of range: the device ends at {capacity}", extent.start, extent.end())]
     OutOfRange {
         /// The requested units.
         extent: Extent,
@@ -86,7 +85,7 @@ pub enum ControllerError {
     },
     /// No erased block is left and cleaning gains none: the device is read-only from now on.
     #[error(
-        "die {die} has no erased block left ({bad} of {blocks} blocks are bad): the device is at its end of life"
+        "die {die} has no erased block left ({bad} of {blocks} blocks are bad): the device has reached its end of life"
     )]
     EndOfLife {
         /// The die.
@@ -97,7 +96,7 @@ pub enum ControllerError {
         blocks: u32,
     },
     /// The bytes lie outside a memory window.
-    #[error("{bytes} B at {offset} were asked for, the memory ends at {capacity}")]
+    #[error("{bytes} B at {offset} are out of range: the memory ends at {capacity}")]
     OutsideWindow {
         /// First byte.
         offset: u64,
@@ -107,19 +106,19 @@ pub enum ControllerError {
         capacity: u64,
     },
     /// The memory that holds the controller's metadata fails.
-    #[error("the memory of the controller's metadata fails: {source}")]
+    #[error("the memory of the controller's metadata failed: {source}")]
     Metadata {
         /// The error of the medium.
         source: MediumError,
     },
     /// A transaction is already open: only one may be open at a time.
-    #[error("a transaction is open already: commit or abort it first")]
+    #[error("a transaction is already open: commit or abort it first")]
     TransactionOpen,
     /// No transaction is open.
     #[error("no transaction is open: begin one first")]
     NoTransaction,
     /// The transaction has changed as many pages as it may. Nothing was stored; it can be committed or aborted.
-    #[error("the transaction has changed {pages} pages and may change no more (transaction_pages)")]
+    #[error("the transaction has changed {pages} pages, the maximum (transaction_pages)")]
     TransactionFull {
         /// Pages one transaction may change.
         pages: u32,
@@ -145,7 +144,7 @@ impl ControllerError {
     }
 }
 
-/// [`Controller::read_in_pieces`] of a controller whose requests leave whole.
+/// [`Controller::read_in_pieces`] of a controller that transfers a request as a whole.
 #[inline(always)]
 fn read_in_one<C: Controller>(
     controller: &mut C,
@@ -158,7 +157,7 @@ fn read_in_one<C: Controller>(
     Ok(Served { start, end: send(end, extent.count as u64 * controller.unit_bytes() as u64) })
 }
 
-/// [`Controller::write_in_pieces`] of a controller whose requests must have arrived whole.
+/// [`Controller::write_in_pieces`] of a controller that needs the whole request before it begins.
 #[inline(always)]
 fn write_in_one<C: Controller>(
     controller: &mut C,
@@ -183,9 +182,9 @@ pub trait Controller: Powered {
     fn read(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Served, ControllerError>;
     /// Writes units; durable after the next flush (or at once, if the write buffer is protected or absent).
     fn write(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Served, ControllerError>;
-    /// [`Controller::read`] for a link that takes over a request piece by piece: `send` is called with the time at which a piece
-    /// has left the controller and its bytes, in the order of addresses, and returns when the piece is at the host. Ends when
-    /// the last is. By default a request is one piece: it does not leave before it is whole.
+    /// [`Controller::read`] for a link that transfers a request piece by piece: `send` is called with the time at
+    /// which a piece is available and its bytes, in the order of addresses, and returns when the piece is at the
+    /// host. The read ends when the last one is. By default a request is one piece, sent when all of it is available.
     #[inline(always)]
     fn read_in_pieces(
         &mut self,
@@ -196,8 +195,8 @@ pub trait Controller: Powered {
     ) -> Result<Served, ControllerError> {
         read_in_one(self, at, extent, into, send)
     }
-    /// [`Controller::write`] behind a link that delivers a request piece by piece: `receive` returns when the next so many bytes
-    /// of the request, which is sent from `at` on, have arrived. By default a request is one piece.
+    /// [`Controller::write`] behind a link that delivers a request piece by piece: `receive` returns when the next so
+    /// many bytes of the request, which is sent from `at` on, have arrived. By default a request is one piece.
     #[inline(always)]
     fn write_in_pieces(
         &mut self,

@@ -1,36 +1,37 @@
-//! Background work, power cuts and recovery: what every controller has, and every wrapper around one must pass on.
+//! Background work, power cuts and recovery: implemented by every controller, and passed on by every wrapper around
+//! one.
 //!
-//! Every method is required, so a wrapper that forgets one does not compile. The rules of a power cut are those of the
-//! crate: see its first lines.
+//! Every method is required, so a wrapper that forgets one does not compile. The rules of a power cut are in the
+//! documentation of the crate.
 
 use crate::ControllerError;
 use nvlab_units::{Span, Time};
 
-/// Something with background work: a controller, or what stands in front of one.
+/// Something with background work: a controller, or a layer in front of one.
 pub trait Background {
-    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]). An error: what was accepted
+    /// When everything queued will be done; a promise (see [`nvlab_units::Lane::finish`]). An error: accepted work
     /// cannot be finished.
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError>;
-    /// No power cut will come before `upto`: undo records of operations finished by then may be dropped. Only media that
-    /// keep bytes have such records.
+    /// No power cut will occur before `upto`: undo records of operations finished by then may be dropped. Only media
+    /// that store bytes have such records.
     fn settle(&mut self, upto: Time);
 }
 
-/// Something whose power can fail.
+/// A device whose power can fail.
 pub trait Powered: Background + Sized {
-    /// The power fails at `at` and comes back. The media must keep bytes. An error: the contents are lost for good.
+    /// The power fails at `at` and returns. The media must store bytes. An error: the contents are lost for good.
     fn power_cycle(self, at: Time) -> Result<(Self, RecoveryReport), String>;
     /// Prepares for an orderly power-off; returns when the power may be switched off.
     fn power_down(&mut self, at: Time) -> Result<Time, ControllerError>;
-    /// True if what was trimmed and flushed reads as zero for ever; otherwise a trim is advisory.
+    /// True if trimmed units read as zero for good after a flush; otherwise a trim is advisory.
     fn trims_last(&self) -> bool;
 }
 
-/// What a recovery after a power cut took.
+/// Cost of a recovery after a power cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// How long the host waited.
+    /// Time until the device served requests again.
     pub time: Span,
-    /// Pages of NAND that were read; of a separate log array none are counted.
+    /// Pages of NAND read; those of a separate log array are not counted.
     pub nand_reads: u64,
 }

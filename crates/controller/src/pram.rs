@@ -131,7 +131,7 @@ pub(crate) fn check_atomic(pram: &impl InPlace, why: &str) -> Result<(), String>
         return Ok(());
     }
     Err(format!(
-        "{why}: the memory must keep an aligned write of {ENTRY_BYTES} B whole in a power cut, this one promises {atomic} B"
+        "{why}: aligned writes of {ENTRY_BYTES} B must be atomic in a power cut, this memory guarantees {atomic} B"
     ))
 }
 

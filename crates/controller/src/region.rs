@@ -1,6 +1,6 @@
-//! What the regions of a medium hold, for those who watch a device: the blocks of a flash array, the segments of eNVy.
+//! State of the regions of a medium, for the live page: the blocks of a flash array, the segments of eNVy.
 //!
-//! It is gathered from a controller's own tables when somebody asks; no operation pays for it.
+//! It is derived from a controller's own tables on request; no operation pays for it.
 
 use nvlab_units::geometry::Divider;
 
@@ -15,14 +15,14 @@ pub enum Use {
     Log,
     /// Its live units are being moved away.
     Emptying,
-    /// The controller's own: a checkpoint of the map.
+    /// The controller's own data: a checkpoint of the map.
     Map,
     /// Nothing any more: it is bad.
     Retired,
 }
 
 impl Use {
-    /// All of them, in the order of their numbers.
+    /// Every use, in the order of the numbers that the live page uses.
     pub const ALL: [Use; 6] = [Use::Erased, Use::Data, Use::Log, Use::Emptying, Use::Map, Use::Retired];
 
     /// Its name.
@@ -41,7 +41,7 @@ impl Use {
 /// A region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Units in it that are the newest version of something.
+    /// Units in it that are the newest version of a logical unit.
     pub live: u32,
     /// What it is used for.
     pub used: Use,

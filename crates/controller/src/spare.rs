@@ -160,8 +160,8 @@ pub(crate) fn peek<S: Store>(nand: &Nand<S>, unit: Ppa, data: &mut [u8]) -> Resu
     found.ok_or(MediumError::Uncorrectable(unit))
 }
 
-/// True if units that are read are compared with their checksums: all of them, or those that an earlier program left or that are
-/// known to be damaged.
+/// True if units that are read must be compared with their checksums: all of them, or those written by an earlier
+/// process or known to be damaged.
 #[inline]
 pub(crate) fn is_to_verify<S: Store>(nand: &Nand<S>, all: bool, first: Ppa, count: u32) -> bool {
     S::KEEPS && (all || nand.is_unverified(first, count))

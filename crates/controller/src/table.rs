@@ -139,7 +139,7 @@ impl BlockTable {
     pub fn gains(&self, block: BlockId) -> bool {
         self.kept(block) + self.gain_min <= self.units_per_block
     }
-    /// The block as those see it who watch the device.
+    /// The block as shown on the live page.
     pub fn region(&self, block: BlockId) -> Region {
         let used = match self.state(block) {
             BlockState::Free => Use::Erased,

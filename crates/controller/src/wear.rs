@@ -1,5 +1,5 @@
 //! Wear decisions shared by the controllers: which erased block is taken next, and which full block lags so far
-//! behind that its data should move. Moving it is left to the controller.
+//! behind that its data should move. The controller moves it.
 
 use crate::table::BlockTable;
 use nvlab_units::BlockId;
@@ -27,21 +27,23 @@ impl WearLevelling {
     }
 }
 
-/// What static wear levelling has to do: how much cold data there is, and how far the blocks that hold it lag behind.
+/// State of static wear levelling: how much cold data there is, and how far the blocks that hold it lag behind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levelling {
     /// [`WearLevelling::static_threshold`].
     pub threshold: u32,
-    /// By how many erases the most worn erased block leads the least worn one with cold data, on the die where it leads most.
+    /// Erases by which the most worn erased block leads the least worn one with cold data, on the die where the lead
+    /// is largest.
     pub lead: u32,
     /// Share of the blocks that hold cold data only.
     pub cold: f64,
 }
 
 impl Levelling {
-    /// The share of all programs that it takes once it has begun. A block takes cold data when it leads by the threshold and
-    /// keeps it until the others lead by as much: for so many erases of the mean block, since in the end all are erased
-    /// equally often. So per erase of each block, a threshold-th of those with cold data are moved.
+    /// The share of all programs spent on it once it has begun. A block takes cold data when it leads by the
+    /// threshold and keeps it until the others lead by as much: for that many erases of the mean block, since in the
+    /// end all are erased equally often. So per erase of each block, a fraction 1/threshold of those with cold data
+    /// are moved.
     pub fn share(&self) -> f64 {
         (self.cold / self.threshold as f64).min(1.0 / LOOK_EVERY as f64)
     }
@@ -54,8 +56,8 @@ pub(crate) enum Take {
     LeastWorn,
     /// The most worn, for relocated data, which is likely to stay.
     MostWorn,
-    /// The most worn of those erased at most so many times more than the least worn one. What a cleaner relocates may be hot:
-    /// a block would then be erased soon, be the most worn again, and wear out alone.
+    /// The most worn of the blocks whose erase count exceeds the minimum by at most this. Relocated data may be hot:
+    /// its block would then be erased soon, be the most worn again, and wear out alone.
     MostWornWithin(u32),
 }
 
@@ -101,8 +103,9 @@ pub(crate) fn lagging(
     (worn.saturating_sub(erases(least_worn)) > threshold).then_some(least_worn)
 }
 
-/// The full blocks of a die with cold data only: the host has since written as many units as the device holds, `sequence` of them
-/// in all. A block that lags although its data is hot will be erased soon, without being moved.
+/// The full blocks of a die that hold only cold data: data older than the host's last `logical_units` writes;
+/// `sequence` is the number of all its writes. A block that lags although its data is hot will be erased soon,
+/// without being moved.
 pub(crate) fn cold(
     table: &BlockTable,
     die: u32,

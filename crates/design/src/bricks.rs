@@ -1,4 +1,5 @@
-//! What several controllers read alike: each file has its keys, their explanations and the reading of them.
+//! Parts of designs that several controllers share: each file has the keys, their explanations and the code that
+//! reads them.
 //!
 //! | module | what |
 //! |---|---|
@@ -9,7 +10,7 @@
 //! | [`service`] | trim, checked reads, the controller's own time |
 //! | [`buffer`], [`cleaning`], [`wear`] | the write buffer; which block is cleaned next; wear levelling |
 //! | [`slc`] | blocks with one bit per cell, and the cache in them |
-//! | [`path`] | the way to the host |
+//! | [`path`] | the link and software between host and device~ |
 
 pub mod array;
 pub mod buffer;

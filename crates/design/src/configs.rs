@@ -12,7 +12,7 @@ use nvlab_medium::ram::{Backup, RamConfig};
 use nvlab_units::{Geometry, Rate};
 use std::collections::BTreeMap;
 
-/// What one medium costs.
+/// Cost of one medium.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PriceItem {
     /// The medium, by name.
@@ -23,7 +23,7 @@ pub struct PriceItem {
     pub usd: Option<f64>,
 }
 
-/// What the media of a design cost: raw capacity times price. Controller, board and margin are not in it.
+/// Cost of the media of a design: raw capacity times price. Controller, board and margin are not included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PriceList {
     /// Each medium.
@@ -67,8 +67,8 @@ impl Design {
         Some(flash_config(flash, CellRules::Nand, wiring, seed))
     }
 
-    /// The own checks of the controller, and of a driver in front, on a design whose values are valid one by one.
-    /// Nothing is built.
+    /// The checks of the controller, and of a driver in front, on a design whose values are valid one by one. Nothing
+    /// is built.
     pub(super) fn check_controller(&self) -> Result<(), String> {
         let controller = self.ftl.kind();
         controller.check(self)?;
@@ -145,7 +145,7 @@ impl Design {
         }
     }
 
-    /// Bytes of a PRAM of the design that a controller can use, or why it cannot be.
+    /// Bytes of a PRAM of the design that a controller can use, or why it cannot be used.
     pub(super) fn pram_bytes(&self, name: &str) -> Result<u64, String> {
         let (config, levelling) = self.pcm_config(name, 0);
         config.check()?;
@@ -155,12 +155,12 @@ impl Design {
         }
     }
 
-    /// What the media cost. The data medium counts with all its dies, a log with its blocks, any other medium once.
+    /// Cost of the media. The data medium counts with all its dies, a log with its blocks, any other medium once.
     pub fn price(&self) -> PriceList {
         let bought = self.ftl.kind().bought(&self.array.geometry);
         let bytes = |name: &String, medium: &Medium| {
             let array = bought.iter().find(|(array, _)| array == name).map(|(_, bytes)| *bytes);
-            // A medium that only says what blocks of the data medium are like is not bought.
+            // A medium that only states the properties of blocks of the data medium is not bought.
             let borrowed = || self.ftl.slc().is_some_and(|slc| slc.medium == *name);
             array.or_else(|| (!borrowed()).then(|| medium.part.bytes()))
         };
@@ -173,8 +173,8 @@ impl Design {
     }
 }
 
-/// An array of chips of a part: its shape, the units that come with one read, its planes, the rate of a channel, the dies
-/// that program at the same time if not all.
+/// An array of chips of a part: its shape, the units that come with one read, its planes, the rate of a channel, and
+/// the number of dies that can program at the same time if it is limited.
 fn flash_config(
     flash: &part::Flash,
     rules: CellRules,

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Origin {
     /// The default of its key.
     Default,
-    /// It follows from other values; the text says from which.
+    /// It is derived from other values; the text names them.
     Derived(&'static str),
     /// A text: a design file, a part or a `--set`.
     Text(Place, Option<Evidence>),
@@ -34,7 +34,7 @@ pub struct Resolved {
 
 /// A design or part while it is being read.
 pub struct Context {
-    /// Every key there is.
+    /// All keys.
     pub keys: Keys,
     /// The design's own values.
     pub top: Layer,
@@ -44,7 +44,7 @@ pub struct Context {
     pub errors: Vec<FileError>,
     /// Values so far.
     pub resolved: Vec<Resolved>,
-    /// Keys that were asked for.
+    /// Keys that were read.
     used: BTreeSet<String>,
     /// Tables whose kind or part is unknown, so that their keys cannot be checked.
     murky: BTreeSet<String>,
@@ -97,7 +97,7 @@ impl Context {
         self.murky.contains(table)
     }
 
-    /// The place to point at when something is wrong with a key: its value, else its table.
+    /// The place to point at for an error about a key: its value, else its table.
     pub fn place(&self, path: &str) -> Option<Place> {
         let leaf = self.top.leaves.get(path).or_else(|| self.parts.leaves.get(path));
         if let Some(leaf) = leaf {
@@ -122,7 +122,7 @@ impl Context {
         self.errors.push(error.help(help));
     }
 
-    /// Records a value that was not read but follows from others.
+    /// Records a value that is not read but derived from others.
     pub fn derive(&mut self, path: &str, value: Datum, from: &'static str) {
         self.resolved.push(Resolved { path: path.to_string(), value, origin: Origin::Derived(from) });
     }
@@ -217,7 +217,7 @@ impl Context {
             _ => None,
         }
     }
-    /// A text, or the name of a medium. Of other names, [`Context::choice`] says what they stand for.
+    /// A text, or the name of a medium. Other names are read with [`Context::choice`], which returns their meanings.
     pub fn text(&mut self, path: &str, kind: &str) -> Option<String> {
         if let Some(Key { shape: Shape::OneOf(_), .. }) = self.keys.find(path, Some(kind)) {
             panic!("{path} takes one of some names: ask for what it stands for");
@@ -227,11 +227,11 @@ impl Context {
             _ => None,
         }
     }
-    /// What the name at a path stands for. The `meanings` are those of the names that its key takes, one for each.
+    /// The meaning of the name at a path. The `meanings` are those of the names that its key takes, in their order.
     pub fn choice<T: Copy>(&mut self, path: &str, kind: &str, meanings: &[(&str, T)]) -> Option<T> {
         self.named_choice(path, kind, meanings).map(|(_, meaning)| meaning)
     }
-    /// The name at a path and what it stands for.
+    /// The name at a path and its meaning.
     pub fn named_choice<'a, T: Copy>(
         &mut self,
         path: &str,
@@ -258,8 +258,9 @@ impl Context {
         }
     }
 
-    /// Reports every key and table of the design that was not read. If an error ended the reading early (`is_whole` is false), a
-    /// key that exists may just not have been reached: it is reported only where the kind of its table rules it out.
+    /// Reports every key and table of the design that was not read. If an error ended the reading early (`is_whole`
+    /// is false), an existing key may merely not have been reached: it is reported only if the kind of its table
+    /// excludes it.
     pub fn report_unused(&mut self, is_whole: bool) {
         let mut unknown_tables = BTreeSet::new();
         for (table, place) in &self.top.tables {
@@ -289,14 +290,14 @@ impl Context {
         }
     }
 
-    /// True if a key exists and nothing that was read rules it out.
+    /// True if a key exists and the values read do not exclude it.
     fn may_be_meant(&self, path: &str) -> bool {
         if self.keys.is_table(path) || self.keys.find(path, None).is_none() {
             return false;
         }
         let table = key::parent(path);
         let own = format!("{table}.kind");
-        // A table with a kind of its own is ruled by that alone, and it was not read.
+        // A table with its own kind depends on that kind alone, which was not read.
         let kind = match self.keys.find(&own, None) {
             Some(_) if !self.resolved.iter().any(|resolved| resolved.path == own) => return true,
             _ => self.kind_of(table),
@@ -333,13 +334,13 @@ impl Context {
             let kinds: Vec<&str> = kinds.into_iter().collect();
             let kind = self.kind_of(table);
             let message = match &kind {
-                Some(kind) => format!("`{path}` means nothing for kind = \"{kind}\""),
-                None => format!("`{path}` means nothing here"),
+                Some(kind) => format!("`{path}` does not apply to kind = \"{kind}\""),
+                None => format!("`{path}` does not apply here"),
             };
             return FileError::at(key_place, message, "does not apply").help(if kinds.is_empty() {
                 format!("nvlab explain {}", key.path)
             } else {
-                format!("it belongs to kind = \"{}\"", kinds.join("\" or \""))
+                format!("it is for kind = \"{}\"", kinds.join("\" or \""))
             });
         }
         let siblings = || self.keys.of_table(table).map(|key| key::leaf(key.path));

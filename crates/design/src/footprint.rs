@@ -1,23 +1,23 @@
-//! Bytes of this machine's memory that media, and the tables several controllers have alike, take in a simulation. What
-//! only one kind of controller has is counted by its kind.
+//! Bytes of this computer's memory needed to simulate media, and the tables common to several controllers. Tables of
+//! only one kind of controller are counted by its kind.
 
 use nvlab_medium::flash::{FlashConfig, Nand};
 use nvlab_medium::pcm::{Pcm, PcmConfig};
 use nvlab_units::{Geometry, Lane};
 
-/// What media keep of the bytes they are given.
+/// How much of their payload media store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// Nothing.
     Nothing,
-    /// What will be written; how much is not known.
+    /// What will be written; the amount is unknown.
     AsWritten,
     /// In memory, and the whole device will be written.
     All,
 }
 
 impl Payload {
-    /// `bytes` if they are kept at all.
+    /// `bytes` if payload is stored at all.
     pub(super) fn kept(self, bytes: u64) -> u64 {
         if self == Payload::Nothing { 0 } else { bytes }
     }

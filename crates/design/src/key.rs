@@ -20,18 +20,18 @@ pub struct Key {
     pub path: &'static str,
     /// The kinds of its table, or of the table around it, that have it; empty: all of them.
     pub kinds: &'static [&'static str],
-    /// What it takes.
+    /// The type and range of its values.
     pub shape: Shape,
-    /// What it is when not set.
+    /// Its value when not set.
     pub preset: Preset,
-    /// What it means: one sentence or a few.
+    /// Its meaning: one sentence or a few.
     pub about: &'static str,
     /// A value, as in a design file.
     pub example: &'static str,
 }
 
 /// A key of some kinds (none: of all), which takes `shape` and is `preset` when not set; `example` is such a value.
-/// [`Key::about`] says what it means.
+/// [`Key::about`] sets its meaning.
 pub const fn key(
     path: &'static str,
     kinds: &'static [&'static str],
@@ -43,7 +43,7 @@ pub const fn key(
 }
 
 impl Key {
-    /// With what it means.
+    /// Sets its meaning.
     pub const fn about(self, about: &'static str) -> Key {
         Key { about, ..self }
     }
@@ -70,7 +70,7 @@ impl Keys {
         self.all().filter(move |key| matches(parent(key.path), table))
     }
 
-    /// True if some key stands in this table or further inside.
+    /// True if a key is in this table or in a table nested in it.
     pub fn is_table(self, table: &str) -> bool {
         self.all().any(|key| {
             let mut path = parent(key.path);
@@ -96,7 +96,7 @@ pub fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// The table a path stands in, empty for the top.
+/// The table of a path, empty for the top.
 pub fn parent(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(table, _)| table)
 }

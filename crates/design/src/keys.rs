@@ -1,6 +1,6 @@
-//! Every key of a design in one table. Each stands beside the code that reads it: those of a controller in its file of
-//! `kinds`, those that several share in `bricks`, those of media here. Reading, `design show`, the schema, `explain`
-//! and the "did you mean" all go by this table.
+//! Every key of a design in one table. Each is defined beside the code that reads it: those of a controller in its
+//! file of `kinds`, those that several share in `bricks`, those of media here. Reading, `design show`, the schema,
+//! `explain` and the "did you mean" all use this table.
 
 mod media;
 mod memory;
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 pub use super::key::{Key, Preset, leaf, matches, parent};
 
-/// Keys that several kinds share, and of what is around a controller: table by table in any order.
+/// Keys that several kinds share, and those of the environment of a controller: table by table in any order.
 const SHARED: [&[Key]; 11] = [
     array::KEYS,
     memories::KEYS,
@@ -51,7 +51,7 @@ const ORDER: &[(&str, &str)] = &[
     ("path", "stages"),
 ];
 
-/// Where a key of a controller stands: its place in [`ORDER`], or behind the last of its table there.
+/// The position of a key of a controller: its place in [`ORDER`], or after the last key of its table there.
 fn place(key: &Key) -> (usize, bool) {
     let (table, name) = (parent(key.path), leaf(key.path));
     let listed = ORDER.iter().flat_map(|(table, names)| names.split(' ').map(move |name| (*table, name)));

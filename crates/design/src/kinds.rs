@@ -1,7 +1,7 @@
-//! The kinds of controllers: what they have in common, and the one place that lists them.
+//! The kinds of controllers: their common interface, and the one place that lists them.
 //!
-//! A kind is one file: its keys, the reading of them into the controller's own configuration, its checks and its media.
-//! What several kinds read alike is a brick.
+//! A kind is one file: its keys, the code that reads them into the controller's own configuration, its checks and its
+//! media. Parts that several kinds share are bricks.
 
 pub mod blocks;
 pub mod cached;
@@ -52,17 +52,17 @@ pub enum Ftl {
     Rvm(Recoverable),
 }
 
-/// What the rest of the crate asks of any kind of controller.
+/// Queries of the rest of the crate to any kind of controller.
 pub trait Kind {
     /// The data medium, by name.
     fn medium(&self) -> &str;
     /// The other media that it uses, by name.
     fn memories(&self) -> Vec<&str>;
-    /// Blocks of the data medium that are used with one bit per cell, if some are.
+    /// Blocks of the data medium used in SLC mode, if any.
     fn slc(&self) -> Option<&SlcBlocks> {
         None
     }
-    /// Bytes it keeps in a memory whose size may follow from them.
+    /// Bytes it stores in a memory whose size may be derived from them.
     fn takes(&self, _memory: &str) -> u64 {
         0
     }
@@ -74,13 +74,13 @@ pub trait Kind {
     fn bought(&self, data: &Geometry) -> Vec<(&str, u64)> {
         vec![(self.medium(), data.bytes())]
     }
-    /// Whether pages of a block are programmed in whatever order the host writes them.
+    /// Whether pages of a block are programmed in any order, as the host writes them.
     fn any_page_order(&self) -> bool {
         false
     }
     /// The controller's own check of a design whose values are valid one by one. Nothing is built.
     fn check(&self, design: &Design) -> Result<(), String>;
-    /// What it serves.
+    /// Whether it serves blocks, words or both.
     fn serves(&self) -> Serves {
         Serves::Blocks
     }
@@ -88,12 +88,12 @@ pub trait Kind {
     fn pram(&self) -> Option<&str> {
         None
     }
-    /// Bytes the controller takes of it.
+    /// Bytes the controller uses of it.
     fn pram_taken(&self, _data: &Geometry) -> u64 {
         0
     }
-    /// Bytes of this machine's memory that the controller and its media take in a simulation, but for what is small.
-    /// `payload` is what the media keep.
+    /// Bytes of this computer's memory that the controller and its media need in a simulation, apart from small
+    /// amounts. `payload` is how much of their payload the media store.
     fn memory_bytes(&self, design: &Design, payload: Payload) -> u64;
 }
 
@@ -115,12 +115,12 @@ impl Ftl {
     pub fn medium(&self) -> &str {
         self.kind().medium()
     }
-    /// True if a medium holds data, map or buffer, or says what blocks are like in SLC mode.
+    /// True if a medium holds data, map or buffer, or states the properties of blocks in SLC mode.
     pub fn uses(&self, medium: &str) -> bool {
         let slc = self.slc().map(|slc| slc.medium.as_str());
         self.medium() == medium || slc == Some(medium) || self.kind().memories().contains(&medium)
     }
-    /// Blocks of the data medium that are used with one bit per cell, if some are.
+    /// Blocks of the data medium used in SLC mode, if any.
     pub fn slc(&self) -> Option<&SlcBlocks> {
         self.kind().slc()
     }
@@ -150,48 +150,45 @@ const KIND: &[Key] = &[key(
     "ftl.kind",
     &[],
     Shape::OneOf(&[
-        ("page", "any logical unit to any physical unit: out-of-place writes, cleaning, a map of every unit"),
+        ("page", "page map: any logical unit to any physical unit, with out-of-place writes and cleaning"),
         (
             "block",
-            "a block map without a log: a page at its own place in its block, which is merged with every \
-             overwrite",
+            "a block map without a log: a page is always at its own offset in its block, and every overwrite merges the \
+             block",
         ),
         (
             "bast",
-            "a block map: a page at its own place in its block; what is overwritten goes to a log block of \
-             its data block (BAST, 2002)",
+            "a block map: pages at their own offsets in their blocks; overwrites go to a log block of their data block \
+             (BAST, 2002)",
         ),
         (
             "fast",
-            "a block map whose log blocks take the overwrites of any data block (FAST, 2007); the log may be \
-             an array of its own (system 002) or blocks in SLC mode",
+            "a block map whose log blocks take overwrites of any data block (FAST, 2007); the log may be a separate \
+             array (system 002) or blocks in SLC mode",
         ),
         (
             "hftl",
-            "the page map with its map in PRAM, changed in place: a unit is a page, and a mount scans \
-             nothing (EMSOFT 2008)",
+            "a page map stored in PRAM and updated in place: a unit is a page, and a mount scans nothing (EMSOFT 2008)",
         ),
         (
             "envy",
-            "a memory: words of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
+            "word-addressable memory of NOR flash behind a battery-backed write buffer and page table (eNVy, ASPLOS \
              1994)",
         ),
-        ("ram-disk", "no map: a memory as blocks, each request with the delays of the memory (NVRamDisk, system 004)"),
+        ("ram-disk", "no map: a memory accessed as blocks, with the delays of the memory (NVRamDisk, system 004)"),
         (
             "rvm",
-            "no controller: a host with recoverable memory, whose log is on the device (system 001; RVM, SOSP \
-             1993)",
+            "no controller: a host with recoverable memory whose log is on the device (system 001; RVM, SOSP 1993)",
         ),
         (
             "direct",
-            "no map: units at fixed addresses of a memory that is overwritten in place (Moneta, MICRO 2010), or \
-             of disks in stripes",
+            "no map: units at fixed addresses of a memory overwritten in place (Moneta, MICRO 2010), or of striped disks",
         ),
     ]),
     Required,
     "\"page\"",
 )
-.about("How the controller makes the medium overwritable.")];
+.about("Kind of controller: how it maps what the host addresses to the medium.")];
 
 /// Reads the controller and the array it works on.
 pub fn read(

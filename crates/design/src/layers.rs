@@ -1,14 +1,14 @@
-//! Layers of a design, one upon the other: `--set` over the file over what it extends over the parts.
+//! Layers of a design: `--set` overrides the file, the file what it extends, and that the parts.
 
 use super::key;
 use super::source::{Layer, Leaf};
 use std::collections::BTreeMap;
 
-/// Lays `upper` over `lower`.
+/// Overlays `lower` with `upper`.
 ///
 /// 1. A key of the upper layer replaces the same key, everything inside it, and its rivals
 ///    ([`key::ALTERNATIVES`]).
-/// 2. Another `kind` or `part` drops the lower keys of its table: they belonged to something else.
+/// 2. Another `kind` or `part` drops the lower keys of its table: they belonged to the previous one.
 pub fn lay(lower: &mut Layer, upper: Layer) {
     for (path, leaf) in &upper.leaves {
         let changed = lower.leaves.get(path).is_none_or(|old| old.value != leaf.value);

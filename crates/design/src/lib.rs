@@ -1,19 +1,19 @@
-//! Designs: what a storage device is made of, as data. Read, checked, filled in, and handed on as the plain
-//! configurations that media and controllers take.
+//! Designs: a storage device described as data. They are read, checked, completed with defaults, and converted to the
+//! plain configurations of media and controllers.
 //!
 //! 1. A design is a TOML file or a built-in name; unknown keys are errors; a quantity has its unit.
-//! 2. Precedence: `--set` over the file over what it `extends` over the datasheets of its parts over the
-//!    defaults, which all stand in the key table ([`keys`]).
-//! 3. Every value of a resolved design knows its origin ([`Design::resolved`]).
-//! 4. Every problem of a design is reported at once, each at its line ([`DesignErrors`]).
+//! 2. Precedence: `--set`, the file, the design it `extends`, the datasheets of its parts, the defaults, which are
+//!    all in the key table ([`keys`]).
+//! 3. Every value of a resolved design has its origin ([`Design::resolved`]).
+//! 4. All problems of a design are reported at once, each at its line ([`DesignErrors`]).
 //!
-//! Not here: running anything. A [`Design`] is checked as far as it can be without building a device; building
-//! one may still refuse it (`PageMap::new`).
+//! Nothing is run here. A [`Design`] is checked as far as possible without building a device; building one may still
+//! refuse it (`PageMap::new`).
 //!
 //! | module | what |
 //! |---|---|
 //! | `kinds` | the controllers: one file for each kind, with its keys, reading, checks and media |
-//! | `bricks` | what several kinds read alike; `route`: the driver in front of a controller |
+//! | `bricks` | keys that several kinds share~; `route`: the driver in front of a controller |
 //! | [`keys`] | the table of all keys; `key`: one of them |
 //! | `source` | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
 //! | `context` | typed reading, defaults, origins, unknown keys |
@@ -23,7 +23,7 @@
 //! | `configs` | from a [`Design`] to the configurations of media, and its price |
 //! | [`scale`] | the same kind of drive with another capacity |
 //! | `footprint` | what media and common tables take of this machine's memory |
-//! | [`toml_reader`] | files that people write: typed values with their places |
+//! | [`toml_reader`] | TOML files written by users: typed values with their places~ |
 //! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
 
 mod bricks;
@@ -78,21 +78,21 @@ use std::collections::BTreeMap;
 /// A design with every value filled in and checked.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// Short name, for results.
+    /// Short name, used in results.
     pub name: String,
-    /// What it is, in one line; may be empty.
+    /// One-line description; may be empty.
     pub about: String,
     /// The publication it follows; may be empty.
     pub cite: String,
-    /// What stores bits, by name: only what the controller uses.
+    /// The media by name: only those the controller uses.
     pub media: BTreeMap<String, Medium>,
     /// How the chips of the data medium are wired.
     pub array: Array,
     /// The controller.
     pub ftl: Ftl,
-    /// What stands in front of the controller.
+    /// The driver in front of the controller.
     pub route: Option<Route>,
-    /// How the host gets to the device.
+    /// The link and software between host and device.
     pub path: HostPath,
     /// Every value with its origin, in the order of the key table.
     pub resolved: Vec<Resolved>,
@@ -103,7 +103,7 @@ pub struct Design {
 pub struct Medium {
     /// The part it is made of, if it is made of one.
     pub part_name: Option<String>,
-    /// What it is.
+    /// Its properties.
     pub part: Part,
 }
 
@@ -116,9 +116,9 @@ pub struct Array {
     pub planes: u32,
     /// Rate of one channel.
     pub transfer: Rate,
-    /// Dies that program at the same time at most, if not all.
+    /// Maximum number of dies that program at the same time, if limited.
     pub programs: Option<u32>,
-    /// The shape that results, in mapping units.
+    /// The resulting shape, in mapping units.
     pub geometry: Geometry,
     /// Mapping units that come with one read of the cells.
     pub units_per_read: u32,
@@ -126,26 +126,26 @@ pub struct Array {
     pub reads: PlaneReads,
 }
 
-/// How the host gets to the device.
+/// The link and software between host and device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPath {
-    /// What kind of link.
+    /// The kind of link.
     pub kind: PathKind,
     /// Rate of the link, per direction if it has two; `None`: no limit.
     pub rate: Option<Rate>,
     /// Rate towards the device.
     pub rate_write: Option<Rate>,
-    /// Requests the device accepts at the same time.
+    /// Maximum number of requests in the device at the same time.
     pub queue: u32,
     /// Bytes one access of a memory bus moves, or of a burst; 0 for other links.
     pub word_bytes: u32,
     /// Accesses or bursts that a processor has in flight.
     pub outstanding: u32,
-    /// The host's software, for one request; zero if it has stages.
+    /// Time of the host's software, for one request; zero if it has stages.
     pub overhead_host: Span,
     /// The host's software as stages.
     pub software: Option<Software>,
-    /// The link and its protocol, for one request; not the controller's own time (`ftl.overhead`).
+    /// Time of the link and its protocol, for one request; not the controller's own time (`ftl.overhead`).
     pub overhead_device: Span,
     /// Time for which a request occupies the device's front end.
     pub command: Span,

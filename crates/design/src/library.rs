@@ -1,21 +1,22 @@
-//! Files that a reference names: designs, parts and stacks are built in, or stand beside the file that names them.
+//! Files that a reference names: designs, parts and stacks are built in, or in the folder of the file that names
+//! them.
 
 use crate::toml_reader::{Source, SourceKind};
 use nvlab_units::suggest::nearest;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files of one sort.
+/// Files of one kind.
 pub(super) struct Library {
-    /// What one is: `part`.
+    /// The kind of a file: `part`.
     pub what: &'static str,
-    /// What the names of the built-in ones begin with in messages: `parts/`.
+    /// The prefix of built-in names in messages: `parts/`.
     pub prefix: &'static str,
-    /// What they end with.
+    /// The suffix of their names.
     pub suffix: &'static str,
     /// The built-in ones: name and text.
     pub built_in: &'static [(&'static str, &'static str)],
-    /// How they are read.
+    /// How they are parsed.
     pub kind: SourceKind,
 }
 
@@ -25,7 +26,7 @@ impl Library {
         reference.ends_with(".toml") || reference.contains('/')
     }
 
-    /// Reads a file; `beside` is the folder it is relative to. Otherwise what is wrong.
+    /// Reads a file; `beside` is the folder it is relative to. Otherwise an error message.
     pub fn read(&self, reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, String> {
         let path = beside.map_or_else(|| Path::new(reference).to_path_buf(), |folder| folder.join(reference));
         match std::fs::read_to_string(&path) {
@@ -34,7 +35,7 @@ impl Library {
         }
     }
 
-    /// A built-in one. Otherwise help: what its name may have been.
+    /// A built-in file. Otherwise help: similar names.
     pub fn built_in(&self, name: &str) -> Result<Arc<Source>, String> {
         if let Some((name, text)) = self.built_in.iter().find(|(known, _)| *known == name) {
             return Ok(self.source(format!("{}{name}{}", self.prefix, self.suffix), text.to_string()));

@@ -1,4 +1,4 @@
-//! From a name or path to a [`Design`]: what it extends, its parts, its `--set` changes.
+//! From a name or path to a [`Design`]: the design it extends, its parts, its `--set` changes.
 
 use super::context::Context;
 use super::error::DesignErrors;
@@ -70,7 +70,7 @@ built_in!(
     "tlc-pslc",
 );
 
-/// Designs that extend each other further than this are taken for a circle.
+/// Designs that extend each other further than this are taken for a cycle.
 const EXTENDS_MAX: usize = 8;
 
 pub fn load(reference: &str, sets: &[String]) -> Result<Design, DesignErrors> {
@@ -89,7 +89,7 @@ fn with_help(error: FileError, help: String) -> FileError {
 const LIBRARY: Library =
     Library { what: "design", prefix: "builtin:", suffix: "", built_in: BUILT_IN, kind: SourceKind::File };
 
-/// The source of a design: a built-in name, or a file relative to `beside`. Otherwise what is wrong, and help.
+/// The source of a design: a built-in name, or a file relative to `beside`. Otherwise an error message, and help.
 fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, String)> {
     let plain = reference.strip_prefix("builtin:");
     if plain.is_none() && Library::is_file(reference) {
@@ -97,7 +97,7 @@ fn find(reference: &str, beside: Option<&Path>) -> Result<Arc<Source>, (String, 
     }
     let name = plain.unwrap_or(reference);
     LIBRARY.built_in(name).map_err(|near| {
-        let help = format!("{near} (a file is named with its ending: {name}.toml)");
+        let help = format!("{near} (for a file, give the extension: {name}.toml)");
         (format!("there is no built-in design `{name}`"), help)
     })
 }
@@ -123,11 +123,12 @@ fn read(source: Arc<Source>, sets: &[String]) -> Result<Design, DesignErrors> {
     if let (Some(design), true) = (&design, context.errors.is_empty())
         && let Err(problem) = design.check_controller()
     {
-        context.wrong("ftl.kind", format!("this controller cannot work: {problem}"), "nvlab explain ftl");
+        context.wrong("ftl.kind", format!("invalid controller: {problem}"), "nvlab explain ftl");
     }
     match design {
         Some(mut design) if context.errors.is_empty() => {
-            // A medium nothing uses (inherited, say) is checked, but it is no part of the device.
+            // A medium that the controller does not use (an inherited one, for example) is checked, but is not part
+            // of the device.
             let unused: Vec<String> =
                 design.media.keys().filter(|name| !design.uses(name)).cloned().collect();
             if let Some(error) = set_in_vain(&context.top, &unused) {
@@ -157,15 +158,15 @@ fn with_table(path: String) -> String {
     }
 }
 
-/// A value the user asked for that comes too late, or is of a medium that is no part of the device.
+/// A value the user set that is overridden, or belongs to a medium that is not part of the device.
 fn set_in_vain(top: &Layer, unused: &[String]) -> Option<FileError> {
     top.leaves.iter().filter(|(_, leaf)| leaf.at.source.kind == SourceKind::Set).find_map(|(path, leaf)| {
         if path == "design.extends" {
-            let error = FileError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "too late");
-            return Some(error.help("name the other design itself, or write a file that extends it"));
+            let error = FileError::at(leaf.key.clone(), format!("`{path}` has no effect here"), "too late");
+            return Some(error.help("use the other design directly, or write a file that extends it"));
         }
         let name = unused.iter().find(|name| path.starts_with(&format!("media.{name}.")))?;
-        let error = FileError::at(leaf.key.clone(), format!("`{path}` changes nothing"), "not used");
+        let error = FileError::at(leaf.key.clone(), format!("`{path}` has no effect"), "not used");
         Some(error.help(format!("this design does not use the medium `{name}`")))
     })
 }
@@ -190,7 +191,7 @@ fn sorted(mut errors: Vec<FileError>) -> Vec<FileError> {
         None => (1, String::new(), 0),
     });
     if errors.is_empty() {
-        errors.push(FileError::new("the design cannot be resolved (this is a fault of nvlab)"));
+        errors.push(FileError::new("the design cannot be resolved (this is a bug in nvlab)"));
     }
     errors
 }
@@ -201,7 +202,7 @@ fn stem(name: &str) -> String {
     Path::new(name).file_stem().map_or_else(|| name.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// A design over what it extends.
+/// Overlays a design on the one it extends.
 fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) -> Layer {
     let layer = source::read(source, errors);
     let extends = layer.leaves.get("design.extends").cloned();
@@ -210,7 +211,7 @@ fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) 
     };
     if depth >= EXTENDS_MAX {
         let error = FileError::at(leaf.at, "designs extend each other in a circle", "too deep");
-        errors.push(error.help(format!("at most {EXTENDS_MAX} designs may stand on each other")));
+        errors.push(error.help(format!("a chain of `extends` may have at most {EXTENDS_MAX} designs")));
         return layer;
     }
     match find(&reference, leaf.folder()) {
@@ -220,7 +221,7 @@ fn read_layers(source: &Arc<Source>, depth: usize, errors: &mut Vec<FileError>) 
         }
         Ok(below) => {
             let mut lower = read_layers(&below, depth + 1, errors);
-            // These describe the design that stands below, not this one.
+            // These describe the extended design, not this one.
             for own in ["design.name", "design.about", "design.cite", "design.extends"] {
                 lower.leaves.remove(own);
             }
@@ -252,12 +253,12 @@ fn load_parts(context: &mut Context) {
         }
         context.errors.extend(errors);
         check_kind(context, &name, &part);
-        // What the design says itself takes the place of its rivals in the part.
+        // A value of the design replaces its rivals in the part.
         let own: Vec<String> = context.top.leaves.keys().cloned().collect();
         for rival in own.iter().flat_map(|path| key::rivals(path)) {
             part.leaves.remove(&rival);
         }
-        // Correction is off unless somebody turns it on; a part only offers its numbers.
+        // Correction is off unless a design turns it on; a part only states its numbers.
         context.parts.leaves.extend(part.leaves);
     }
 }
@@ -273,7 +274,7 @@ fn check_kind(context: &mut Context, name: &str, part: &Layer) {
             _ => "the part is of another kind".to_string(),
         };
         let error = FileError::at(own.at.clone(), format!("`{path}` contradicts its part"), "");
-        context.errors.push(error.help(format!("{kind}; leave `kind` out")));
+        context.errors.push(error.help(format!("{kind}; leave out `kind`")));
         context.give_up_on(&format!("media.{name}"));
     }
 }

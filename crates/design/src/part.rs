@@ -1,7 +1,7 @@
-//! A memory part, typed: what a datasheet says about one chip, one memory, one disk.
+//! A memory part, typed: the datasheet of one chip, memory or disk.
 //!
-//! The same keys stand in a part file and, to change single values, in `[media.NAME]` of a design; both are read
-//! [`read`].
+//! The same keys are used in a part file and, to change single values, in `[media.NAME]` of a design; both are read
+//! by [`read`].
 
 mod read;
 
@@ -11,7 +11,7 @@ use nvlab_medium::flash::{Faults, Registers};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
-/// What stores bits.
+/// A storage medium.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     /// NAND flash.
@@ -57,25 +57,25 @@ pub struct Flash {
     pub erase: Span,
     /// NOR: bytes of a page buffer of the chip, and the rate of programming through it.
     pub page_buffer: Option<(u64, Rate)>,
-    /// What a read does to a program or erase in progress.
+    /// What a read interrupts of a program or erase in progress.
     pub interruption: Interruption,
-    /// Relocation can stay inside the die.
+    /// Whether relocation can stay inside the die.
     pub copy_back: bool,
     /// Rate of the interface.
     pub transfer: Rate,
-    /// Rated cycles of a block.
+    /// Rated program/erase cycles of a block.
     pub endurance: u32,
-    /// Relative standard deviation of the cycles a block bears.
+    /// Relative standard deviation of the cycles a block endures.
     pub endurance_spread: f64,
     /// Years a lightly worn cell keeps its data; `None`: not limited.
     pub retention_years: Option<u32>,
-    /// What goes wrong; the seed is 0 here.
+    /// The fault model; the seed is 0 here.
     pub faults: Faults,
     /// Price by raw capacity.
     pub price: Option<Price>,
 }
 
-/// What a die senses at a time.
+/// The pages a die senses at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaneSenses {
     /// A page of one plane.
@@ -103,13 +103,13 @@ pub struct Pcm {
     pub step_bytes: u32,
     /// Bytes whose wear is counted together.
     pub line_bytes: u32,
-    /// Bytes a power cut never tears apart.
+    /// Bytes that a power cut leaves entirely old or entirely new.
     pub atomic_bytes: u32,
-    /// Share of words taken to differ where nothing can be compared.
+    /// Share of words assumed to differ when contents cannot be compared.
     pub differing: f64,
     /// Start-Gap in front of it.
     pub start_gap: Option<Levelling>,
-    /// Writes a line bears.
+    /// Writes a line endures.
     pub endurance: u32,
     /// Price by capacity.
     pub price: Option<Price>,
@@ -215,28 +215,28 @@ impl Part {
             Part::Disk(_) => "disk",
         }
     }
-    /// It, if it is of kind `nand`.
+    /// The chip, if it is of kind `nand`.
     pub fn nand(&self) -> Option<&Flash> {
         match self {
             Part::Nand(part) => Some(part),
             _ => None,
         }
     }
-    /// It, if it is of kind `nor`.
+    /// The chip, if it is of kind `nor`.
     pub fn nor(&self) -> Option<&Flash> {
         match self {
             Part::Nor(part) => Some(part),
             _ => None,
         }
     }
-    /// It, if it is of kind `pcm`.
+    /// The memory, if it is of kind `pcm`.
     pub fn pcm(&self) -> Option<&Pcm> {
         match self {
             Part::Pcm(part) => Some(part),
             _ => None,
         }
     }
-    /// It, if it is of kind `ram`.
+    /// The memory, if it is of kind `ram`.
     pub fn ram(&self) -> Option<&Ram> {
         match self {
             Part::Ram(part) => Some(part),
@@ -247,7 +247,7 @@ impl Part {
     pub fn in_place(&self) -> Option<&Part> {
         matches!(self, Part::Pcm(_) | Part::Disk(_)).then_some(self)
     }
-    /// It, if it is of kind `disk`.
+    /// The disk, if it is of kind `disk`.
     pub fn disk(&self) -> Option<&Disk> {
         match self {
             Part::Disk(part) => Some(part),

@@ -1,6 +1,6 @@
-//! Values that no part or link has: warnings, never errors, since a design may be about what does not exist yet.
+//! Implausible values: warnings, never errors, since a design may describe hardware that does not exist yet.
 //!
-//! All ranges stand in one table, each with its basis. They are wide: a value outside is a slip of the unit more often than
+//! All ranges are in one table, each with its source. They are wide: a value outside is more often a wrong unit than
 //! an invention.
 
 use super::part::{Flash, Part};
@@ -8,7 +8,7 @@ use super::{Design, Ftl, HostPath, PathKind};
 use nvlab_units::quantity::{display_fraction, exact_span};
 use nvlab_units::{Rate, Span};
 
-/// What the cells of a kind of flash can do.
+/// Typical ranges of a kind of flash cell.
 struct Range {
     /// `slc`... of NAND.
     cell: &'static str,
@@ -44,7 +44,7 @@ const RANGES: [Range; 4] = [
         program_us: [250.0, 8_000.0],
         erase_us: [1_000.0, 30_000.0],
         cycles: [200, 20_000],
-        basis: "ISSCC 2014 to 2023 (reads of 39 to 110 us; word lines of three pages in 0.35 to 3 ms; of two planes, 6.7 ms by the rate of a data-centre drive), ratings of 300 to 10 000",
+        basis: "ISSCC 2014 to 2023 (reads of 39 to 110 us; word lines of three pages in 0.35 to 3 ms; for two planes, 6.7 ms derived from the rate of a data-centre drive), ratings of 300 to 10 000",
     },
     Range {
         cell: "qlc",
@@ -52,17 +52,17 @@ const RANGES: [Range; 4] = [
         program_us: [700.0, 25_000.0],
         erase_us: [2_000.0, 40_000.0],
         cycles: [100, 5_000],
-        basis: "ISSCC 2018 to 2023 (reads of 65 to 170 us; two-pass word lines of 1.6 to 9 ms a page, 22 ms by the rate of a data-centre drive), ratings of 300 to 1 500",
+        basis: "ISSCC 2018 to 2023 (reads of 65 to 170 us; two-pass word lines of 1.6 to 9 ms per page, 22 ms derived from the rate of a data-centre drive), ratings of 300 to 1 500",
     },
 ];
 
 /// Years that cells keep their data, least and most, and what that is.
 const RETENTION: ([u32; 2], &str) =
-    ([1, 40], "JESD218 asks for 3 months to 1 year of worn drives, NOR promises 20 years");
+    ([1, 40], "JESD218 requires 3 months to 1 year of worn drives, NOR is specified for 20 years");
 /// The fastest bus of a chip, in bytes a second, and what that is.
 const CHIP_BUS: (u64, &str) = (
     100_000_000_000,
-    "ONFI 5.1 carries 3.6 GB/s; 100 GB/s stands for a bus whose time is in that of the read",
+    "ONFI 5.1 carries 3.6 GB/s; 100 GB/s stands for a bus whose time is included in the read time",
 );
 
 /// The fastest link of each kind, in bytes a second, and what that is.
@@ -71,15 +71,17 @@ const LINKS: [(PathKind, u64, &str); 2] = [
     (PathKind::Nvme, 128_000_000_000, "PCIe 7.0 x8 or 6.0 x16 carries about 126 GB/s"),
 ];
 
-/// A greater share of the spare space in blocks without data is said: write amplification is then higher by about as much.
+/// A greater share of the spare space in blocks without data gives a warning: write amplification is then higher by
+/// about as much.
 const EMPTY_MAX: f64 = 0.25;
-/// Less spare space than this leaves the cleaner hardly a block.
+/// With less spare space than this the cleaner has hardly a block to work with.
 const SPARE_MIN: f64 = 0.02;
-/// Dies that program this many times what their channel carries: those beyond change nothing.
+/// Maximum ratio of the program rate of a channel's dies to the rate of the channel: further dies change nothing.
 const FEED_MAX: f64 = 1.5;
 
 impl Design {
-    /// What is hardly meant, each as one sentence that names the key, the value and the usual range with its basis.
+    /// Values that are probably mistakes, each as one sentence that names the key, the value and the usual range with
+    /// its source.
     pub fn implausible(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (name, medium) in &self.media {
@@ -103,7 +105,7 @@ impl Design {
         }
     }
 
-    /// Dies that program faster than their channel brings them data.
+    /// Warns if the dies of a channel program faster than the channel delivers data.
     fn fed(&self, name: &str, flash: &Flash) -> Option<String> {
         let geometry = &self.array.geometry;
         let page = geometry.units_per_page as f64 * geometry.unit_bytes as f64;
@@ -114,12 +116,15 @@ impl Design {
         let most = match channel >= die {
             true => format!("{:.1} of its {ways} dies", channel / die),
             false => {
-                format!("{} of one die's pace", display_fraction((100.0 * channel / die).round() / 100.0))
+                format!(
+                    "{} of the rate of one die",
+                    display_fraction((100.0 * channel / die).round() / 100.0)
+                )
             }
         };
         (times > FEED_MAX).then(|| {
             format!(
-                "media.{name}: the dies of a channel program {}, the channel carries {}: at most {most} are ever fed (bytes \
+                "media.{name}: the dies of a channel program {}, the channel carries {}: enough for {most} (bytes \
                  of a page over its program time)",
                 bandwidth(ways * die),
                 bandwidth(channel)
@@ -127,20 +132,20 @@ impl Design {
         })
     }
 
-    /// Hardly any spare space.
+    /// Warns if there is hardly any spare space.
     fn tight(&self) -> Option<String> {
         let raw = self.raw_bytes();
         let spare = 1.0 - self.capacity_bytes() as f64 / raw.max(1) as f64;
         let is_page_map = matches!(self.ftl, Ftl::Page(_)) && self.data_flash().is_some();
         (is_page_map && spare < SPARE_MIN).then(|| {
             format!(
-                "ftl.spare: {} of the raw flash are spare; drives have 7 % to 28 % (GiB sold as GB are 7 %)",
+                "ftl.spare: {} of the raw flash is spare; drives have 7 % to 28 % (GiB sold as GB give 7 %)",
                 display_fraction((spare * 1e4).round() / 1e4)
             )
         })
     }
 
-    /// Spare space much of which is in the erased reserve and in blocks being filled: few and large blocks.
+    /// Warns if much of the spare space is in the erased reserve and in blocks being filled: few and large blocks.
     fn kept_back(&self) -> Option<String> {
         let page = self.ftl.page_map()?;
         let (config, geometry) = (page.config(0), &self.array.geometry);
@@ -266,7 +271,7 @@ mod tests {
                     "ftl.buffer.size=64 MiB",
                     "media.dram.size=1 GiB",
                 ],
-                "are ever fed",
+                "enough for",
             ),
             ("ssd-tlc", &["ftl.spare=1.5 %"], "ftl.spare: 1.5"),
             // 3 - 1 erased and two half filled blocks of each of 4 dies, of 128: 9.4 % (and 5 of the map: 3.9 %).

@@ -1,4 +1,4 @@
-//! From keys to a typed [`Design`]: what it says of itself, its media, its controller and what stands around it.
+//! From keys to a typed [`Design`]: its description, its media, its controller and their environment.
 
 use super::bricks::memories::{self, Media};
 use super::bricks::{array, path};
@@ -14,21 +14,21 @@ pub const KEYS: &[Key] = &[
     key("schema", &[], Shape::Count { min: 1, max: 1 }, Is("1"), "1")
         .about("Version of the design file format."),
     key("design.name", &[], Shape::Text, Nothing("the name of the file"), "\"ssd-tlc\"")
-        .about("Short name: it begins the name of the result directory."),
+        .about("Short name; result directories start with it."),
     key(
         "design.about",
         &[],
         Shape::Text,
-        Nothing("nothing is said about it"),
+        Nothing("no description"),
         "\"A small NVMe drive of today\"",
     )
-    .about("What the design is, in one line; shown in reports."),
+    .about("One-line description; shown in reports."),
     key("design.cite", &[], Shape::Text, Nothing("no source"), "\"Wu, Zwaenepoel: eNVy, ASPLOS 1994\"")
         .about("The publication the design follows; shown in reports."),
-    key("design.extends", &[], Shape::Text, Nothing("the design stands alone"), "\"builtin:ssd-tlc\"").about(
-        "A design to start from, a built-in NAME or a file relative to this one: everything not \
-         said here is as it is there. Another `kind` or `part` drops the other keys of its table; \
-         of `spare`, `op`, `utilization` and `capacity` the last one said counts.",
+    key("design.extends", &[], Shape::Text, Nothing("no base design"), "\"builtin:ssd-tlc\"").about(
+        "Base design, a built-in NAME or a file relative to this one: keys not given here have its values. Another `kind` \
+         or `part` drops the other keys of its table; of `spare`, `op`, `utilization` and `capacity`, the last one given \
+         wins.",
     ),
 ];
 
@@ -50,8 +50,8 @@ pub fn resolve(context: &mut Context, file_stem: &str) -> Option<Design> {
     memories::size_by_use(context, &mut media, |name| ftl.kind().takes(name));
     let path = path?;
     if path.software.is_some() && ftl.kind().serves() == Serves::Commits {
-        let problem = "`path.stages`: a log takes transactions, and stages are for requests for blocks";
-        context.wrong("path.stages", problem, "leave it out; `path.overhead.host` counts for each commit");
+        let problem = "`path.stages`: stages apply to block requests, and a log takes transactions";
+        context.wrong("path.stages", problem, "leave it out; `path.overhead.host` applies to each commit");
     }
     Some(Design { name, about, cite, media, array, ftl, route, path, resolved: Vec::new() })
 }

@@ -1,4 +1,4 @@
-//! The driver in front of a controller that keeps a file system's metadata in PRAM: `[ftl.route]`.
+//! The driver in front of a controller that stores a file system's metadata in PRAM: `[ftl.route]`.
 
 use super::bricks::memories::{self, Media};
 use super::context::Context;
@@ -24,28 +24,27 @@ pub const KEYS: &[Key] = &[
             ("none", "all of the host's data goes to the controller"),
             (
                 "fsms",
-                "what a FAT file system changes again and again (boot sector, FATs, directories) stays \
-                 in PRAM, the rest goes to the controller (FSMS, EMSOFT 2008)",
+            "metadata of a FAT file system (boot sector, FATs, directories) stays in PRAM, the rest goes to the \
+             controller (FSMS, EMSOFT 2008)",
             ),
         ]),
         Is("none"),
         "\"fsms\"",
     )
-    .about("A driver in front of the controller that sends some of the data elsewhere."),
+    .about("A driver above the controller that routes some of the data elsewhere."),
     key("ftl.route.in", &["fsms"], Shape::Medium, Required, "\"pram\"").about(
-        "The memory the metadata go to, by its name under [media]. Where the controller keeps its \
-         map in PRAM it is the same one.",
+        "Memory of the metadata: a name under [media]. If the controller keeps its map in PRAM, it must be the same one.",
     ),
     key(
         "ftl.route.size",
         &["fsms"],
         Shape::Size { min: 4096, max: u64::MAX },
-        Nothing("all that the controller leaves free"),
+        Nothing("what the controller leaves free"),
         "\"2 MiB\"",
     )
     .about(
-        "Bytes of it for the metadata; what does not fit goes to the controller, which is counted. \
-         (System 003 slide 20: 2 MB for 1 GB of NAND.)",
+        "Bytes of it for metadata; metadata that does not fit goes to the controller and is counted. (System 003 slide 20: \
+         2 MB for 1 GB of NAND.)",
     ),
     key(
         "ftl.route.update",
@@ -53,9 +52,9 @@ pub const KEYS: &[Key] = &[
         Shape::OneOf(&[
             (
                 "in-place",
-                "only what differs is programmed; a power cut may leave a sector half new, 8 B for 8 B",
+                "only differing words are programmed; a power cut may leave a sector partly new, in steps of 8 B",
             ),
-            ("journal", "through a journal: a sector is old or new, and what differs is programmed twice"),
+            ("journal", "through a journal: a sector is either old or new, and differing words are programmed twice"),
         ]),
         Is("in-place"),
         "\"journal\"",
@@ -66,26 +65,26 @@ pub const KEYS: &[Key] = &[
          (System 003, backup slide.)",
     ),
     key("ftl.route.overhead", &["fsms"], Shape::Time, Is("0 ns"), "\"2 us\"")
-        .about("Time the driver itself takes for a request."),
+        .about("Time of the driver itself per request."),
     key(
         "ftl.route.first",
         &["fsms"],
         Shape::Size { min: 512, max: u64::MAX },
-        Nothing("nothing but what is recognised"),
+        Nothing("only recognized metadata"),
         "\"4 MiB\"",
     )
     .about(
-        "This many bytes at the start of the device count as metadata, whatever they hold: the only \
-         criterion if a workload carries no bytes (all except iozone).",
+        "This many bytes at the start of the device count as metadata, whatever they contain: the only criterion if a \
+         workload carries no bytes (all except iozone).",
     ),
 ];
 
-/// A driver in front of the controller that keeps a FAT file system's metadata in PRAM.
+/// A driver in front of the controller that stores a FAT file system's metadata in PRAM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     /// The medium they go to, by name.
     pub pram: String,
-    /// Bytes of it; `None`: all that the controller leaves.
+    /// Bytes of it; `None`: all that the controller does not use.
     pub bytes: Option<u64>,
     /// How a sector is overwritten.
     pub update: Update,
@@ -111,8 +110,8 @@ impl Route {
         }
     }
 
-    /// Bytes of this machine's memory that the driver's tables take in a simulation, and its PRAM where the controller has
-    /// none. `payload` is what the media keep.
+    /// Bytes of this computer's memory that the driver's tables need in a simulation, and its PRAM if the controller
+    /// has none. `payload` is how much of their payload the media store.
     pub fn memory_bytes(&self, design: &Design, payload: Payload) -> u64 {
         let (pcm, _) = design.pcm_config(&self.pram, 0);
         let sectors = design.capacity_bytes() / SECTOR as u64;
@@ -146,8 +145,8 @@ pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Ro
     let (pram, pcm) = pram?;
     let problem = match ftl.kind().serves() {
         Serves::Blocks => None,
-        Serves::Words => Some("`ftl.route.kind`: this is memory, FSMS stands in front of a disk"),
-        Serves::Commits => Some("`ftl.route.kind`: a log takes records, FSMS stands in front of a disk"),
+        Serves::Words => Some("`ftl.route.kind`: FSMS needs a block device, this design is memory"),
+        Serves::Commits => Some("`ftl.route.kind`: FSMS needs a block device, this design is a log"),
     };
     if let Some(problem) = problem {
         let help = "leave [ftl.route] out, or another `ftl.kind`";
@@ -155,12 +154,12 @@ pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Ro
         return None;
     }
     if let Some(own) = ftl.kind().pram().filter(|own| *own != pram) {
-        let problem = format!("`ftl.route.in`: `{pram}` is not the memory the map is in");
+        let problem = format!("`ftl.route.in`: `{pram}` is not the memory of the map");
         context.wrong("ftl.route.in", problem, format!("in = \"{own}\", as `ftl.map.in`: they share it"));
         return None;
     }
     if let Some(bytes) = bytes.filter(|&bytes| bytes > pcm.cells.size_bytes) {
-        let problem = format!("`ftl.route.size` is {}, `{pram}` has less", display_bytes(bytes));
+        let problem = format!("`ftl.route.size` is {}, `{pram}` is smaller", display_bytes(bytes));
         context.wrong("ftl.route.size", problem, format!("at most {}", display_bytes(pcm.cells.size_bytes)));
         return None;
     }

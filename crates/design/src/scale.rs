@@ -1,10 +1,10 @@
 //! `design scale`: the same kind of drive with another capacity.
 //!
-//! 1. Shares stay: of spare space, of an SLC cache, of the capacity between two checkpoints. So does the die, but that some of
-//!    its blocks may be left out for the capacity to be exact.
-//! 2. With the dies grows what serves each of them: the write buffer. With the capacity grow the memory of the map and what
-//!    is said in bytes.
-//! 3. The host's link and software stay, and what is on the chip of the controller.
+//! 1. Shares are preserved: of spare space, of an SLC cache, of the capacity between two checkpoints. So is the die,
+//!    except that some of its blocks may be left out to make the capacity exact.
+//! 2. The write buffer grows with the number of dies. The memory of the map and values given in bytes grow with the
+//!    capacity.
+//! 3. The host's link and software and everything on the controller chip are unchanged.
 
 use super::bricks::space::SPARE_KEYS;
 use super::context::Origin;
@@ -17,21 +17,21 @@ use nvlab_units::Geometry;
 use nvlab_units::quantity::{display_bytes, display_fraction, exact_bytes};
 use std::collections::BTreeMap;
 
-/// Channels of a drive that is made larger, unless it has more already: controllers of servers have 16.
+/// Maximum channels of a drive that is made larger, unless it has more already: controllers of servers have 16.
 const CHANNELS_MAX: u32 = 16;
-/// Dies of a channel, unless it has more already.
+/// Maximum dies of a channel, unless it has more already.
 const WAYS_MAX: u32 = 16;
-/// Dies may be too small for what is asked by this share, which the spare space then lacks.
+/// Dies may be too small for the requested capacity by this share, which is taken from the spare space.
 const SHORT_MAX: f64 = 0.001;
-/// A memory that is too small is doubled so often.
+/// Maximum number of times that a memory that is too small is doubled.
 const DOUBLINGS: u32 = 8;
 
 /// A design with another capacity.
 #[derive(Clone, Debug)]
 pub struct Scaled {
-    /// It, read from the text.
+    /// The design, read from the text.
     pub design: Design,
-    /// A design file that extends the one that was scaled.
+    /// A design file that extends the original one.
     pub text: String,
 }
 
@@ -42,7 +42,7 @@ type Values = BTreeMap<String, (String, String)>;
 pub fn scaled(reference: &str, design: &Design, capacity_bytes: u64) -> Result<Scaled, DesignErrors> {
     let refused = |problem: String, help: &str| DesignErrors::from(FileError::new(problem).help(help));
     let Some(page) = design.ftl.page_map() else {
-        let problem = format!("{} is no page map over NAND", design.name);
+        let problem = format!("{} is not a page map over NAND", design.name);
         return Err(refused(problem, "change its sizes one by one, with --set or in a file that extends it"));
     };
     let geometry = &design.array.geometry;
@@ -52,7 +52,7 @@ pub fn scaled(reference: &str, design: &Design, capacity_bytes: u64) -> Result<S
     let Some((channels, ways)) = shape(geometry, (raw / die * (1.0 - SHORT_MAX)).ceil() as u32) else {
         let most = display_bytes((die * (1.0 - spare)) as u64 * (CHANNELS_MAX * WAYS_MAX) as u64);
         return Err(refused(
-            format!("{} is too much for such dies", display_bytes(capacity_bytes)),
+            format!("{} is too large for these dies", display_bytes(capacity_bytes)),
             &format!("at most {most}"),
         ));
     };
@@ -85,7 +85,7 @@ fn shape(array: &Geometry, dies: u32) -> Option<(u32, u32)> {
     fit.min_by_key(|&(channels, ways)| (channels * ways, std::cmp::Reverse(channels)))
 }
 
-/// What the user changed of the design, but for what says its capacity.
+/// The user's changes to the design, without those that state its capacity.
 fn changes(design: &Design) -> Values {
     let is_set = |origin: &Origin| matches!(origin, Origin::Text(at, _) if at.source.kind == SourceKind::Set);
     let changed = design.resolved.iter().filter(|value| is_set(&value.origin));
@@ -93,7 +93,7 @@ fn changes(design: &Design) -> Values {
     others.map(|value| (value.path.clone(), (value.value.to_string(), String::new()))).collect()
 }
 
-/// What is made larger, or smaller.
+/// The values that are made larger or smaller.
 struct Larger<'a> {
     design: &'a Design,
     page: &'a PageMapped,
@@ -122,7 +122,7 @@ impl Larger<'_> {
             let needed = (blocks as f64 * raw / (die * (channels * ways) as f64) - 1e-6).ceil() as u64;
             if needed < blocks {
                 let about =
-                    format!("of {blocks}: all of {} dies would be more than what is asked", channels * ways);
+                    format!("of {blocks}: all blocks of {} dies would exceed the capacity", channels * ways);
                 values.insert(blocks_key, (needed.to_string(), about));
             }
         }
@@ -144,7 +144,7 @@ impl Larger<'_> {
             let bytes = buffer.bytes as u128 * self.dies as u128 / own_dies as u128;
             let grain = if bytes >= 4 << 20 { 1 << 20 } else { self.page.unit_bytes as u64 };
             let size = (bytes as u64).next_multiple_of(grain);
-            let about = format!("{}, as much for each die", of(buffer.bytes));
+            let about = format!("{}, the same per die", of(buffer.bytes));
             values.insert("ftl.buffer.size".into(), (quoted(size), about));
         }
         match self.value("ftl.map.checkpoint") {
@@ -172,7 +172,7 @@ impl Larger<'_> {
         for name in names {
             let path = format!("media.{name}.size");
             let Some(&Datum::Size(bytes)) = self.value(&path) else { continue };
-            // Of a map on demand only a part is in memory, which is that of the chip.
+            // A map on demand has only a part in memory, that of the chip.
             let grown = match self.page.config(0).demand {
                 Some(_) => bytes,
                 None => (bytes as f64 * self.ratio()).ceil() as u64,
@@ -188,7 +188,7 @@ fn quoted(bytes: u64) -> String {
     format!("\"{}\"", exact_bytes(bytes))
 }
 
-/// The file that is written.
+/// Writes the design file.
 struct File<'a> {
     reference: &'a str,
     design: &'a Design,
@@ -206,8 +206,8 @@ impl File<'_> {
     fn text(&self, values: &Values) -> String {
         let (from, capacity) = (&self.design.name, exact_bytes(self.capacity_bytes));
         let mut text = format!(
-            "# {from} with {capacity}, by `nvlab design scale`: shares and what is of a die are as there; `nvlab design show` \
-             fills in the rest.\nschema = 1\n\n[design]\nname    = {:?}\nabout   = \"{from} with {capacity}: {} dies\"\nextends = {:?}\n",
+            "# {from} with {capacity}, made by `nvlab design scale`: shares and values per die are unchanged; `nvlab design show` \
+             prints the rest.\nschema = 1\n\n[design]\nname    = {:?}\nabout   = \"{from} with {capacity}: {} dies\"\nextends = {:?}\n",
             self.name(),
             self.dies,
             self.extends()

@@ -9,7 +9,7 @@ pub fn schema() -> String {
     let mut root = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "nvlab design",
-        "description": "A storage device to simulate. `nvlab explain KEY` says more about each key.",
+        "description": "A storage device to simulate. `nvlab explain KEY` describes each key.",
         "type": "object",
         "additionalProperties": false,
         "properties": {},

@@ -1,4 +1,4 @@
-//! Datasheets: the built-in part files, and those beside a design.
+//! Datasheets: the built-in part files, and those in the folder of a design.
 //!
 //! A part file has `name`, `about` and `kind`, and then the keys of `[media.NAME]`, every number as
 //! `{ value = "100 ns", source = "eNVy Fig. 12", basis = "stated" }`.
@@ -64,7 +64,7 @@ pub struct Fact {
     pub key: String,
     /// Its value as written.
     pub value: String,
-    /// Where it comes from.
+    /// Its source.
     pub evidence: Evidence,
 }
 

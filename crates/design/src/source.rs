@@ -1,8 +1,7 @@
-//! Where values come from: design files, parts and `--set` texts, read into flat tables of dotted keys that
-//! remember their place.
+//! Sources of values: design files, parts and `--set` texts, read into flat tables of dotted keys with their places.
 //!
 //! 1. A leaf is a value that is not a table; its name is the path to it, `ftl.clean.kind`.
-//! 2. Every leaf knows its source and the bytes it stands at, so that any later error can point at it.
+//! 2. Every leaf records its source and the bytes it stands at, so that any later error can point at it.
 //! 3. A part writes its numbers as `{ value = ..., source = ..., basis = ... }`: that is one leaf, with its
 //!    [`Evidence`].
 
@@ -11,23 +10,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where a number of a datasheet comes from, and how sure it is.
+/// The source of a number of a datasheet, and its reliability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Document and page.
     pub source: String,
-    /// How the number stands to that document.
+    /// The relation of the number to that document.
     pub basis: Basis,
 }
 
-/// How a number stands to its source.
+/// The relation of a number to its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// It stands in the system's own paper, slides or datasheet.
+    /// Stated in the system's own paper, slides or datasheet.
     Stated,
-    /// It stands in another public source.
+    /// Stated in another public source.
     Cited,
-    /// It follows from numbers that are stated or cited.
+    /// Derived from numbers that are stated or cited.
     Derived,
     /// From memory or by judgement; not checked.
     Assumed,

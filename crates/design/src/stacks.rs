@@ -1,4 +1,4 @@
-//! Stacks: the built-in files of stages, and those beside a design, as `path.stages` names them.
+//! Stacks: files of stages, built in or in the folder of a design, as `path.stages` names them.
 //!
 //! ```toml
 //! schema = 1
@@ -55,14 +55,14 @@ built_in!(
 );
 
 const COMPLETIONS: &[(&str, &str); 2] = &[
-    ("interrupt", "the thread leaves its core, and an interrupt wakes it"),
-    ("spin", "the thread occupies its core and polls"),
+    ("interrupt", "the thread releases its core, and an interrupt wakes it"),
+    ("spin", "the thread keeps its core and polls"),
 ];
 /// What they stand for.
 const COMPLETION: [Completion; 2] = [Completion::Interrupt, Completion::Spin];
-const SIDES: &[(&str, &str); 2] = &[("submit", "before the device"), ("complete", "after it")];
+const SIDES: &[(&str, &str); 2] = &[("submit", "before the device"), ("complete", "after the device")];
 
-/// The software above a device, with where its numbers come from.
+/// The software above a device, with the sources of its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Software {
     /// Its name.
@@ -109,7 +109,7 @@ impl Software {
             completion.ok_or_else(|| head.error("[stack] needs `completion`: interrupt or spin"))?;
         let spin_below = match head.datum("spin_below", Shape::Size { min: 1, max: u64::MAX })? {
             Some(_) if completion != Completion::Spin => {
-                return Err(head.wrong("spin_below", "means nothing without completion = \"spin\""));
+                return Err(head.wrong("spin_below", "does not apply without completion = \"spin\""));
             }
             Some(Datum::Size(bytes)) => Some(bytes),
             _ => None,
@@ -189,9 +189,7 @@ fn stage(table: &Table, stack: &mut Stack) -> Result<(Stage, String), FileError>
     });
     let only = one_of(table, "only", COMPLETIONS, COMPLETION)?;
     if only.is_some_and(|only| !stack.has(only)) {
-        return Err(
-            table.wrong("only", "is a completion that this stack does not have: the stage is never passed")
-        );
+        return Err(table.wrong("only", "is a completion this stack does not use: the stage would never run"));
     }
     let above_driver = table.flag("above_driver")?.unwrap_or(false);
     let basis = table.needed("basis")?;

@@ -1,4 +1,4 @@
-//! A design as text: canonical (for keys of results), resolved (for people), its differences, and a first one.
+//! A design as text: canonical (for keys of results), resolved (for users), its differences, and a template.
 
 use super::context::Resolved;
 use super::key;
@@ -16,7 +16,7 @@ pub struct Difference {
     pub right: Option<String>,
 }
 
-/// True for what names a design and does not change what it does.
+/// True for keys that name a design and do not change its behaviour.
 fn is_label(path: &str) -> bool {
     path == "schema" || path.starts_with("design.") || path.ends_with(".part")
 }
@@ -33,8 +33,8 @@ impl Design {
         text + &self.path.software.as_ref().map(Software::canonical_text).unwrap_or_default()
     }
 
-    /// `design show`: a design file with every default filled in and the origin of each value beside it. It can
-    /// be loaded again and is then the same design.
+    /// `design show`: a design file with every default filled in and the origin of each value beside it. It can be
+    /// loaded again and gives the same design.
     pub fn resolved_toml(&self) -> String {
         let lines: Vec<(&Resolved, String)> =
             self.resolved.iter().map(|value| (value, line(value))).collect();
@@ -59,7 +59,7 @@ impl Design {
 
 fn line(value: &Resolved) -> String {
     let key = key::leaf(&value.path);
-    // What they stand for is written out below them.
+    // Their contents are written out below them.
     let comment = if value.path == "design.extends" || value.path.ends_with(".part") { "# " } else { "" };
     format!("{comment}{key} = {}", value.value)
 }

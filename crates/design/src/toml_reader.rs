@@ -1,7 +1,7 @@
-//! Reading TOML files that people write: designs, datasheets, experiments. Not here: what any key means.
+//! Reading TOML files written by users: designs, datasheets, experiments. The meaning of keys is not defined here.
 //!
 //! 1. Every value and every key knows its [`Place`]; every problem is a [`FileError`] that names file and line.
-//! 2. [`parse`] keeps what can be read of a broken file, so that a caller may report all problems at once.
+//! 2. [`parse`] returns the readable parts of a broken file, so that a caller may report all problems at once.
 //! 3. A key that is never read is an error that names the nearest known one.
 //!
 //! Two ways to read the tree of [`Entry`]s that [`parse`] returns:
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// A value as it was written, before anybody knows what it should be.
+/// A value as written, before its type is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A string, the form of every quantity with a unit.
@@ -101,7 +101,7 @@ pub enum Value {
     List(Vec<Node>),
     /// A table, in the order of its keys.
     Table(Vec<Entry>),
-    /// Something no key takes: its TOML name.
+    /// A value of a type that no key takes: its TOML name.
     Other(&'static str),
 }
 
@@ -161,7 +161,7 @@ impl Value {
             _ => None,
         }
     }
-    /// What was written, in words of people: `` `12` ``, "an array".
+    /// The value as shown in messages: `` `12` ``, "an array".
     pub fn written(&self) -> String {
         match self {
             Value::Text(text) | Value::Number(text) => format!("`{text}`"),

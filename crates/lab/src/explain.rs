@@ -13,8 +13,9 @@ use std::fmt::Write as _;
 use topic::Topic;
 use topics::TOPICS;
 
-/// What `nvlab explain` says: everything there is without a topic, else about a design key (`ftl.clean.kind`), a table of
-/// them, a value of one, an article (`waf`, `workloads`), `metrics`, or one of them. The error names the nearest topic.
+/// The text of `nvlab explain`: without a topic the list of topics and keys; else a design key (`ftl.clean.kind`), a
+/// table of keys, a value of a key, an article (`waf`, `workloads`), the list of `metrics`, or one metric. The error
+/// names similar topics.
 pub fn text(topic: Option<&str>) -> Result<String, String> {
     match topic {
         None => Ok(contents() + "\nMetrics: nvlab explain metrics\n"),
@@ -34,8 +35,8 @@ fn metrics() -> String {
 fn about_metric(name: &str) -> Option<String> {
     let metric = metric::find(name).ok()?;
     let better = match metric.better {
-        Better::Less => "\n  less is better",
-        Better::More => "\n  more is better",
+        Better::Less => "\n  lower is better",
+        Better::More => "\n  higher is better",
         Better::Neither => "",
     };
     Some(format!("{}\n\n  {}{better}\n", metric.name, metric.about))
@@ -55,11 +56,11 @@ fn explain(topic: &str) -> Option<String> {
     if keys::table().is_table(topic) {
         return Some(table_text(topic));
     }
-    // The last names of a path are enough if they mean something.
+    // The last components of a key path are enough.
     let ending = format!(".{topic}");
     let mut found: Vec<&Key> = keys::all().filter(|key| key.path.ends_with(&ending)).collect();
     if found.is_empty() {
-        // A value of a key, as `fifo` is one of `ftl.clean.kind`.
+        // A value of a key, such as `fifo` of `ftl.clean.kind`.
         let takes = |key: &&Key| matches!(key.shape, Shape::OneOf(names) if names.iter().any(|(name, _)| *name == topic));
         found = keys::all().filter(takes).collect();
     }
@@ -74,16 +75,16 @@ fn find_topic(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.names.contains(&name.as_str()))
 }
 
-/// What to say when there is no such topic.
+/// The error for an unknown topic.
 fn suggestion(topic: &str) -> String {
     let names = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
     match nearest(topic, names.chain(keys::all().map(|key| key.path))) {
-        Some(near) => format!("there is nothing on `{topic}`; did you mean `{near}`?"),
-        None => format!("there is nothing on `{topic}`; `nvlab explain` alone lists what there is"),
+        Some(near) => format!("there is no topic `{topic}`; did you mean `{near}`?"),
+        None => format!("there is no topic `{topic}`; `nvlab explain` lists all topics"),
     }
 }
 
-/// Everything there is to explain: `nvlab explain` without a topic.
+/// All topics and design keys: `nvlab explain` without a topic.
 fn contents() -> String {
     let mut text = String::from("Topics\n");
     for topic in TOPICS {
@@ -118,7 +119,7 @@ fn key_text(key: &Key) -> String {
         }
     }
     let _ = match key.preset {
-        Preset::Required => writeln!(text, "  default  none: it must be set, here or by the part"),
+        Preset::Required => writeln!(text, "  default  none: required, in the design or its part"),
         Preset::Is(value) => writeln!(text, "  default  {value}"),
         Preset::Nothing(meaning) => writeln!(text, "  default  not set: {meaning}"),
     };
@@ -139,7 +140,7 @@ fn table_text(table: &str) -> String {
     text
 }
 
-/// True if the key stands in the table or further inside.
+/// True if the key is in the table or in a table nested in it.
 fn inside(table: &str, path: &str) -> bool {
     let mut outer = keys::parent(path);
     while !outer.is_empty() {
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_a_table_and_a_slip() {
+    fn keys_tables_values_and_misspelled_topics() {
         assert_eq!(
             explain("ftl.wear.threshold").unwrap(),
             "ftl.wear.threshold\n  for kind static\n\n  When the erase counts of a die differ by more than this, the \
@@ -221,6 +222,6 @@ mod tests {
             assert!(explain(name).unwrap().starts_with(title), "{name}");
         }
         assert_eq!(explain("colour"), None);
-        assert_eq!(suggestion("exit-coeds"), "there is nothing on `exit-coeds`; did you mean `exit-codes`?");
+        assert_eq!(suggestion("exit-coeds"), "there is no topic `exit-coeds`; did you mean `exit-codes`?");
     }
 }

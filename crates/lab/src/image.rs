@@ -1,12 +1,12 @@
-//! A file-system image held by a simulated device, and real tools working on it: mkfs, mtools, fsck.
+//! A file-system image on a simulated device, used by real tools: mkfs, mtools, fsck.
 //!
-//! The tools see a file. After each of them every sector it changed is written to the device, in the order of
-//! addresses, neighbours together, and flushed; then the device is read back, whole, into the file, which is what
-//! the next tool sees. With `cut`, the power fails before the read and the device is mounted again. (The order in which
-//! a tool wrote its sectors is lost; for a mounted file system it is preserved, see `nvlab serve`.)
+//! The tools access a file. After each tool, every sector it changed is written to the device, in the order of
+//! addresses, adjacent sectors together, and flushed; then the whole device is read back into the file for the next
+//! tool. With `cut`, the power fails before the read and the device is mounted again. (The order in which a tool
+//! wrote its sectors is lost; for a mounted file system it is preserved, see `nvlab serve`.)
 //!
-//! What is read back must equal what was written, except for sectors that the device discarded because the file system
-//! freed them ([`nvlab_run::result::RouteResult::clusters_trimmed`]): those read as zero.
+//! The data read back must equal the data written, except for sectors that the device discarded because the file
+//! system freed them ([`nvlab_run::result::RouteResult::clusters_trimmed`]): those read as zero.
 
 use nvlab_design::Design;
 use nvlab_run::device::{self, AnyDevice, BuildError, InMemory};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const SECTOR: usize = 512;
-/// Bytes of one request at most.
+/// Maximum bytes of one request.~
 const TOGETHER: usize = 64 << 10;
 
 /// What to do.
@@ -30,7 +30,7 @@ pub struct ImagePlan {
     pub bytes: Option<u64>,
     /// The power fails after every tool.
     pub cut: bool,
-    /// Seed of faults and of what a cut leaves.
+    /// Seed of faults and of the contents after a cut.~
     pub seed: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct ImageStep {
 pub struct ImageReport {
     /// Tool by tool.
     pub steps: Vec<ImageStep>,
-    /// What FSMS did, if there was one and its power did not fail.
+    /// Statistics of FSMS, if the design has it and its power did not fail.~
     pub route: Option<RouteResult>,
     /// Simulated time, s.
     pub simulated_s: f64,
@@ -63,29 +63,27 @@ pub struct ImageReport {
 /// Why it ended early.
 #[derive(Debug, Error)]
 pub enum ImageError {
-    /// The design holds no image.
+    /// The design cannot hold an image.~
     #[error("design {0} is a memory: an image needs a block device with a page or block map, or hftl")]
     NotABlockDevice(String),
     /// The design cannot be built.
     #[error("{0}")]
     Unbuildable(String),
-    /// This machine has no memory for its device.
+    /// This computer does not have enough memory for the device.~
     #[error("{0}")]
     Memory(String),
     /// The file cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The path.~
         path: String,
-        /// Why.
+        /// The system's error.~
         source: io::Error,
     },
-    /// The file is no image for this device.
-    #[error(
-        "{path}: {bytes} B; an image has whole sectors of 512 B, and at most the {capacity} B of the device"
-    )]
+    /// The file is not an image for this device.~
+    #[error("{path}: {bytes} B; an image is a multiple of 512 B and at most the {capacity} B of the device")]
     Size {
-        /// Which.
+        /// The path.~
         path: String,
         /// Its length.
         bytes: u64,
@@ -95,12 +93,12 @@ pub enum ImageError {
     /// A tool failed.
     #[error("{0}")]
     Tool(String),
-    /// The device failed, or returned other data than was written.
+    /// The device failed, or returned data that differs from what was written.~
     #[error("{0}")]
     Device(String),
 }
 
-/// Lets tools work on an image that a device of the design holds. `tool` runs one, and returns the reason if it failed.
+/// Runs tools on an image on a device of the design.~ `tool` runs one, and returns the reason if it failed.
 pub fn run(
     design: &Design,
     plan: &ImagePlan,
@@ -202,7 +200,8 @@ impl Held {
             let told = &mut self.image[at..end];
             let bytes = &mut bytes[..told.len()];
             let served = self.device.read(self.now, at as u64, told.len() as u32, bytes);
-            let failed = |error| ImageError::Device(format!("after `{command}` {at} is not read: {error}"));
+            let failed =
+                |error| ImageError::Device(format!("after `{command}`, reading {at} failed: {error}"));
             self.now = served.map_err(failed)?.end;
             for (i, (told, found)) in told.chunks_mut(SECTOR).zip(bytes.chunks(SECTOR)).enumerate() {
                 if told == found {
@@ -211,7 +210,7 @@ impl Held {
                 if found.iter().any(|&byte| byte != 0) {
                     let sector = at / SECTOR + i;
                     return Err(ImageError::Device(format!(
-                        "after `{command}` sector {sector} holds something that was not written last"
+                        "after `{command}`, sector {sector} does not hold what was last written"
                     )));
                 }
                 told.fill(0);

@@ -71,7 +71,7 @@ fn writes_saturate() {
 }
 
 #[test]
-fn the_same_test_has_the_same_result_and_a_page() {
+fn a_test_is_repeatable_and_its_page_says_if_it_is_not_steady() {
     let design = small(&[]);
     let one = || run(&design, &PLAN, Test::Latency, &mut |_, _| true).unwrap();
     let first = one();
@@ -92,7 +92,7 @@ fn the_same_test_has_the_same_result_and_a_page() {
 }
 
 #[test]
-fn it_can_be_stopped() {
+fn a_test_can_be_stopped() {
     let error = run(&small(&[]), &PLAN, Test::Iops, &mut |_, _| false).unwrap_err();
     assert!(error.is_stopped(), "{error}");
 }

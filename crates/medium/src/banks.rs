@@ -47,19 +47,19 @@ pub(crate) struct Load {
     pub begin: Time,
 }
 
-/// The lanes, and scratch for the request being planned.
+/// The lanes of the banks, and the plan of the current request.
 ///
-/// Invariant: only the loads of the stripes of [`Banks::stripes`] are not clear.
+/// Invariant: only loads of banks in [`Banks::stripes`] are not clear.
 #[derive(Clone, Debug)]
 pub(crate) struct Banks {
     lanes: Box<[Lane]>,
     loads: Box<[Load]>,
     stripe_bytes: u64,
-    /// log2 of the stripe, if it is a power of two.
+    /// log2 of the stripe size, if it is a power of two.
     shift: Option<u32>,
-    /// The banks less one, if they are a power of two.
+    /// Number of banks less one, if it is a power of two.
     mask: Option<u64>,
-    /// The stripes that the current request touches, the first and the one after the last: neighbouring banks.
+    /// The stripes of the current request: the first, and the one after the last. They are in consecutive banks.
     stripes: (u64, u64),
 }
 
@@ -141,7 +141,7 @@ impl Banks {
             load.steps = stripes * (self.stripe_bytes >> step_shift);
             bank = if bank + 1 == self.loads.len() { 0 } else { bank + 1 };
         }
-        // What the first stripe has before the request, and the last one behind it.
+        // The parts of the first and last stripe outside the request.
         let before = offset - first_stripe * self.stripe_bytes;
         let behind = (last_stripe + 1) * self.stripe_bytes - 1 - last;
         for (stripe, outside) in [(first_stripe, before), (last_stripe, behind)] {
@@ -158,8 +158,8 @@ impl Banks {
         (self.bank_of(first), (end - first).min(self.loads.len() as u64) as usize)
     }
 
-    /// Runs every bank's load, which takes `time(load)`. Returns when the first bank began and the last was done,
-    /// and the summed work. The loads keep their `begin`; clear them with [`Banks::clear`].
+    /// Runs every bank's load, which takes `time(load)`. Returns when the first bank started and when the last was
+    /// done, and the total work. The loads keep their `begin`; clear them with [`Banks::clear`].
     #[inline]
     pub fn serve(&mut self, at: Time, mut time: impl FnMut(&Load) -> Span) -> (Served, Span) {
         let (mut bank, banks) = self.touched();
@@ -198,13 +198,13 @@ impl Banks {
         (stripe == of_last).then(|| self.bank_of(stripe))
     }
 
-    /// Runs work of one bank.
+    /// Runs work on one bank.
     #[inline(always)]
     pub fn serve_one(&mut self, bank: usize, at: Time, span: Span) -> Served {
         self.lanes[bank].foreground(at, span, &Interruption::Wait)
     }
 
-    /// Keeps the banks of a range busy until `until`, if they are not busy for longer.
+    /// Keeps the banks of a range busy at least until `until`.
     #[inline]
     pub fn hold(&mut self, offset: u64, bytes: u64, until: Time) {
         for (offset, _) in pieces(offset, bytes, self.stripe_bytes) {
@@ -269,7 +269,7 @@ pub(crate) fn aligned_count(offset: u64, bytes: u64, shift: u32) -> u64 {
     }
 }
 
-/// Refuses a range that is not inside the medium; the error names the first byte outside.
+/// Rejects a range that is not inside the medium; the error names the first byte outside.
 #[inline]
 pub(crate) fn check_range(offset: u64, bytes: u64, capacity: u64) -> Result<(), MediumError> {
     match offset.checked_add(bytes) {
@@ -278,7 +278,7 @@ pub(crate) fn check_range(offset: u64, bytes: u64, capacity: u64) -> Result<(), 
     }
 }
 
-/// Checks that a number is a power of two; otherwise names the one that is not.
+/// Checks that a number is a power of two; the error uses `name`.
 pub(crate) fn check_power_of_two(value: u64, name: &str) -> Result<(), String> {
     match value.is_power_of_two() {
         true => Ok(()),

@@ -20,19 +20,19 @@ use crate::{InPlace, MediumError, PowerCut, Store};
 use nvlab_units::{Interruption, Lane, Ppa, Rate, Rng, Served, Span, Time};
 use std::collections::BTreeMap;
 
-/// A disk drive without a write cache.
+/// A disk drive without a write cache: size, speed and behaviour at a power cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskConfig {
-    /// Bytes; a multiple of the sector.
+    /// Capacity; a multiple of the sector size.
     pub capacity_bytes: u64,
-    /// Bytes of a sector, usually 512.
+    /// Sector size, usually 512.
     pub sector_bytes: u32,
     /// One turn of the platters (system 001 slide 32: 7200 per minute, so 8.33 ms).
     pub revolution: Span,
     /// Sustained transfer rate (system 001 slide 32: about 6 MB/s); a track holds as many whole sectors as
     /// pass the head in one revolution at this rate.
     pub rate: Rate,
-    /// Tracks of a cylinder: one for each recorded surface.
+    /// Recording surfaces, i.e. tracks per cylinder.
     pub surfaces: u32,
     /// Seek times of the arm.
     pub seek: Seek,
@@ -40,7 +40,7 @@ pub struct DiskConfig {
     pub overhead: Span,
     /// What a cut does to the sector being written.
     pub torn: TornSector,
-    /// Seed for what a cut leaves.
+    /// Seed of the random contents after a cut.
     pub seed: u64,
 }
 
@@ -90,7 +90,7 @@ impl DiskConfig {
             return Err("surfaces must be at least 1".into());
         }
         if self.sectors_per_track() == 0 {
-            return Err(format!("no sector of {sector} B passes the head in {}", self.revolution));
+            return Err(format!("not even one sector of {sector} B passes the head in {}", self.revolution));
         }
         Arm::new(self).map(|_| ())
     }
@@ -112,7 +112,7 @@ impl Arm {
     fn new(config: &DiskConfig) -> Result<Arm, String> {
         let Seek { track_to_track, average, full_stroke } = config.seek;
         if !(track_to_track <= average && average <= full_stroke) {
-            return Err(format!("seek times must rise: {track_to_track}, {average}, {full_stroke}"));
+            return Err(format!("seek times must increase: {track_to_track}, {average}, {full_stroke}"));
         }
         let mean = (average - track_to_track).ps() as f64;
         let full = (full_stroke - track_to_track).ps() as f64;
@@ -141,20 +141,20 @@ impl Arm {
     }
 }
 
-/// What a drive did.
+/// Statistics of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
-    /// Reads.
+    /// Reads, by requests.
     pub read: Tally,
-    /// Writes.
+    /// Writes, by requests.
     pub write: Tally,
     /// Time the arm moved.
     pub seek: Span,
-    /// Time spent waiting for the right angle.
+    /// Time spent waiting for the sector to come round.
     pub rotation: Span,
     /// Time data passed the head.
     pub transfer: Span,
-    /// Writes that had to read a sector first because they changed only a part of it.
+    /// Writes of partial sectors, which had to read first.
     pub partial_writes: u64,
 }
 
@@ -207,12 +207,12 @@ impl<S: Store> Disk<S> {
         }
     }
 
-    /// Its configuration.
+    /// The configuration it was made with.
     pub fn config(&self) -> &DiskConfig {
         &self.config
     }
 
-    /// What it has done so far.
+    /// Statistics since it was made.
     pub fn stats(&self) -> &DiskStats {
         &self.stats
     }
@@ -222,12 +222,12 @@ impl<S: Store> Disk<S> {
         self.unreadable.iter().filter(|(_, repaired)| **repaired == Time::MAX).map(|(&sector, _)| sector)
     }
 
-    /// The time a seek over a number of cylinders takes.
+    /// Seek time over a number of cylinders.
     pub fn seek_time(&self, cylinders: u64) -> Span {
         self.arm.time(cylinders)
     }
 
-    /// Writes that a cut may still undo.
+    /// Number of writes that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.undo.len()
     }

@@ -1,17 +1,17 @@
-//! What a medium refuses or fails to do.
+//! Errors of media: broken rules and failing cells.
 
 use nvlab_units::{BlockId, Ppa};
 use thiserror::Error;
 
-/// Why an operation on a medium failed. The first group is the caller's fault (a broken rule), the second the
-/// cells'.
+/// Why an operation on a medium failed. The first group is the caller's fault (a broken rule), the second that of the
+/// cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MediumError {
-    /// The address or length is outside the part.
+    /// The address or length is outside the medium: address, capacity.
     #[error("{0} is outside the medium, which ends at {1}")]
     OutOfRange(u64, u64),
-    /// A program of a NAND page before the pages below it, or a second time.
-    #[error("page {page} of block {} was to be programmed, next in order is page {next}", block.0)]
+    /// A program of a NAND page out of order: not the next page of its block.
+    #[error("page {page} of block {} was to be programmed, but page {next} is next in order", block.0)]
     OutOfOrder {
         /// The block.
         block: BlockId,
@@ -21,7 +21,7 @@ pub enum MediumError {
         next: u32,
     },
     /// A second program of a NAND page since its block was erased.
-    #[error("page {page} of block {} is programmed already: its block must be erased first", block.0)]
+    #[error("page {page} of block {} is already programmed: its block must be erased first", block.0)]
     Programmed {
         /// The block.
         block: BlockId,
@@ -33,9 +33,9 @@ pub enum MediumError {
     BitsSet {
         /// Byte address.
         offset: u64,
-        /// The value to be written.
+        /// Value to write.
         value: u8,
-        /// The value the byte holds.
+        /// Value the byte holds.
         held: u8,
     },
     /// The page has not been programmed since its block was erased.
@@ -53,14 +53,14 @@ pub enum MediumError {
     /// More bit errors than the error correction can correct, after all retries.
     #[error("unit {} cannot be corrected", .0.0)]
     Uncorrectable(Ppa),
-    /// What an earlier program left of the unit is not what it wrote.
+    /// The payload found in the store, written by an earlier process, does not match its checksum.
     #[error("unit {} does not match its checksum: something else changed the file {file} at byte {at}", unit.0)]
     Changed {
-        /// The unit.
+        /// The affected unit.
         unit: Ppa,
-        /// The file of the medium.
+        /// File of the medium.
         file: &'static str,
-        /// Where in the file the unit lies.
+        /// Offset of the unit in the file.
         at: u64,
     },
     /// A word or line of an in-place medium is worn out.
@@ -68,7 +68,7 @@ pub enum MediumError {
     WornOut {
         /// The line.
         line: u64,
-        /// How often it was written.
+        /// Its write count.
         writes: u32,
     },
 }

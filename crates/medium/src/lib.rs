@@ -1,18 +1,18 @@
-//! What memory cells can do, and what they forbid: flash (NAND, NOR), PCM, RAM and disk.
+//! Memory media and their rules: flash (NAND, NOR), PCM, RAM and disk.
 //!
-//! A medium obeys its datasheet: operations take the time it states, on lanes that can be busy
-//! ([`nvlab_units::Lane`]); cells wear and fail according to the fault model; operations the cells cannot do are
-//! refused in every build ([`MediumError`]); and a power cut loses, tears or keeps data ([`PowerCut`]). A medium
-//! knows nothing of maps, cleaning or hosts.
+//! A medium obeys its datasheet: operations take the stated time, on lanes that can be busy ([`nvlab_units::Lane`]);
+//! cells wear and fail according to the fault model; operations the cells cannot do are rejected in every build
+//! ([`MediumError`]); and a power cut loses, tears or keeps data ([`PowerCut`]). A medium knows nothing about maps,
+//! cleaning or hosts.
 //!
-//! Time is an argument, completion is the result; nothing here has a clock. Bytes are kept in a [`Store`];
-//! with `()` there are none, and the same code computes only the timing.
+//! Time is an argument, completion is the result; nothing here has a clock. Bytes are kept in a [`Store`]; with `()`
+//! there are none, and the same code computes only the timing.
 //!
 //! | module | what | capability |
 //! |---|---|---|
 //! | [`flash`] | NAND and NOR arrays: erase before write | [`PowerCut`] |
 //! | [`pcm`] | phase-change (and spin-torque) memory, wear per line | [`InPlace`], [`PowerCut`] |
-//! | [`start_gap`] | wear levelling of lines in front of any of them | [`InPlace`], [`PowerCut`] |
+//! | [`start_gap`] | wear levelling of lines, in front of an in-place medium | [`InPlace`], [`PowerCut`] |
 //! | [`ram`] | DRAM and SRAM, volatile or battery-backed | [`InPlace`], [`PowerCut`] |
 //! | [`disk`] | seek, rotation, transfer | [`InPlace`], [`PowerCut`] |
 //! | [`store`] | where bytes are kept | |
@@ -47,7 +47,7 @@ pub trait InPlace {
     /// Capacity in bytes.
     fn capacity(&self) -> u64;
     /// The size of an aligned write that a power cut never tears: afterwards it is entirely old or entirely new. A
-    /// controller that updates its tables in place refuses a memory that promises less than the size of an entry.
+    /// controller that updates its tables in place rejects a memory that guarantees less than the size of an entry.
     fn atomic_bytes(&self) -> u32 {
         1
     }
@@ -61,16 +61,17 @@ pub trait InPlace {
         assert_eq!(old.len(), new.len(), "{} B are to replace {} B", new.len(), old.len());
         self.write(at, offset, new.len() as u64, if Self::KEEPS { new } else { &[] })
     }
-    /// Keeps the banks that hold the bytes at `offset` busy until `until`: the rows that an access has opened stay open until
-    /// their data have left, and accesses to other rows of these banks wait. A medium without banks does nothing.
+    /// Keeps the banks that hold the bytes at `offset` busy until `until`: the rows opened by an access stay open
+    /// until their data has been transferred, and accesses to other rows of these banks wait. No effect on a medium
+    /// without banks.
     #[inline]
     fn hold(&mut self, _offset: u64, _bytes: u64, _until: Time) {}
-    /// Prefetches what this program keeps about the bytes at `offset`, which will be written soon.
+    /// Prefetches the simulator's state of the bytes at `offset`, which will be written soon.
     #[inline]
     fn prefetch(&self, _offset: u64) {}
 }
 
-/// Where an access goes, and where the store keeps what is there.
+/// Where an access goes: in the cells, and in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Address of the first cell.
@@ -79,13 +80,15 @@ pub struct Place {
     pub kept: u64,
 }
 
-/// A memory whose store may keep bytes in another order than its cells: wear levelling moves lines from cell to cell, and what
-/// they hold stays where it is in the store, beside its neighbours. Time, wear and what a power cut tears follow the cells.
+/// A memory whose store may keep bytes in a different order than its cells: wear levelling moves lines between cells,
+/// while their contents stay in place in the store, next to their neighbours. Time, wear and tearing follow the
+/// cells.
 ///
-/// The caller keeps three rules, so that a cut leaves what it would leave in the cells:
-/// 1. Bytes in a row in the cells are in a row in the store, within one line. Both addresses have the same place in the line.
-/// 2. A line in the store is written through other cells only at times when every write to it through the cells before is done.
-/// 3. Where lines are is durable before any write to a line in its new cells begins.
+/// The caller keeps three rules, so that a cut leaves the same contents as it would in the cells:
+/// 1. Consecutive bytes in the cells are consecutive in the store, within one line. Both addresses have the same
+///    offset in the line.
+/// 2. A line in the store is written through other cells only after every write through the previous cells is done.
+/// 3. The new place of a line is durable before any write to the line in its new cells starts.
 pub trait Placed: InPlace {
     /// Reads, as [`InPlace::read`].
     fn read_at(&mut self, at: Time, place: Place, bytes: u64, into: &mut [u8])
@@ -94,8 +97,8 @@ pub trait Placed: InPlace {
     fn write_at(&mut self, at: Time, place: Place, bytes: u64, data: &[u8]) -> Result<Served, MediumError>;
     /// Writes `new` over `old`, as [`InPlace::update`].
     fn update_at(&mut self, at: Time, place: Place, old: &[u8], new: &[u8]) -> Result<Served, MediumError>;
-    /// Reads cells and writes what they hold to others, which takes time and wears them; nothing moves in the store. What the
-    /// others held is not known: as many words differ as are assumed to without payload. Returns the write.
+    /// Copies cells to other cells, which takes time and wears them; nothing moves in the store. The old contents of
+    /// the target cells are unknown: as many words are assumed to differ as without payload. Returns the write.
     fn move_cells(&mut self, at: Time, from: u64, to: u64, bytes: u64) -> Result<Served, MediumError>;
 }
 

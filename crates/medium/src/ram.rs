@@ -45,21 +45,21 @@ impl Backup {
 /// A random-access memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RamConfig {
-    /// Bytes.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
     /// Bytes one access moves: the width of the data path (eNVy section 3.3: 256). A power of two.
     pub word_bytes: u32,
-    /// Reading words (eNVy figure 12: 100 ns, of which there are 60 ns more on the way to the host).
+    /// Time to read words (eNVy figure 12: 100 ns; the way to the host adds 60 ns).
     pub read: Access,
-    /// Writing words.
+    /// Time to write words.
     pub write: Access,
     /// What preserves the contents without power.
     pub backup: Backup,
-    /// Banks that work in parallel.
+    /// Banks that operate in parallel.
     pub banks: u32,
     /// Consecutive bytes in one bank; a multiple of the word. Ignored with one bank.
     pub stripe_bytes: u64,
-    /// Seed for what a cut leaves.
+    /// Seed of the random contents after a cut.
     pub seed: u64,
 }
 
@@ -74,14 +74,14 @@ impl RamConfig {
     }
 }
 
-/// What a memory did.
+/// Statistics of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RamStats {
-    /// Reads.
+    /// Reads, by requests.
     pub read: Tally,
-    /// Writes.
+    /// Writes, by requests.
     pub write: Tally,
-    /// Power cuts that lost the contents.
+    /// Number of power cuts that lost the contents.
     pub losses: u64,
 }
 
@@ -124,7 +124,7 @@ impl<S: Store> Ram<S> {
         &self.config
     }
 
-    /// Consecutive bytes in one bank: with a single bank, all.
+    /// Consecutive bytes in one bank; with a single bank, the capacity.
     pub fn stripe_bytes(&self) -> u64 {
         self.banks.stripe_bytes()
     }
@@ -134,7 +134,7 @@ impl<S: Store> Ram<S> {
         &self.stats
     }
 
-    /// Writes that a cut may still undo.
+    /// Number of writes that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.undo.len()
     }
@@ -241,7 +241,7 @@ impl<S: Store> InPlace for Ram<S> {
         self.config.capacity_bytes
     }
 
-    /// Nothing survives in a memory without backup, so it promises only 1.
+    /// Nothing survives in a memory without backup, so it guarantees only 1.
     fn atomic_bytes(&self) -> u32 {
         if self.config.backup == Backup::None { 1 } else { self.config.word_bytes }
     }

@@ -20,10 +20,10 @@
 //! written less often than the average slot. Writes since the last move are counted in volatile memory: a cut
 //! loses less than one interval of them.
 //!
-//! The store below keeps lines in their order, whatever slots they are in, then the numbers of all rings, 8 bytes each
-//! ([`Placed`]). By invariants 2 and 4 a cut leaves the same either way. Rejected: *bytes in the order of the cells*, which
-//! spreads neighbouring lines over the whole store: each line of a write was the first of its page of the host's memory, and
-//! a recovery read a page for each line of a ring (64 GB: 11 ms a line, 2.8 s a cut).
+//! The store below keeps lines in address order, whatever slots they are in, then the move numbers of all rings, 8
+//! bytes each ([`Placed`]). By invariants 2 and 4, a cut leaves the same either way. Rejected: *bytes in cell order*,
+//! which spreads neighbouring lines over the whole store: each line of a write was the first access to a page of the
+//! host's memory, and recovery read a page for each line of a ring (64 GB: 11 ms per line, 2.8 s per cut).
 
 use crate::banks::{check_power_of_two, check_range, pieces};
 use crate::{InPlace, MediumError, Place, Placed, PowerCut};
@@ -40,24 +40,24 @@ pub struct StartGapConfig {
     pub regions: u32,
     /// Line writes of a region between two moves (100: 1 % more writes).
     pub interval: u32,
-    /// Seed of the permutation in front; `None`: no permutation.
+    /// Seed of the permutation of line addresses; `None`: no permutation.
     pub permutation: Option<u64>,
 }
 
 impl StartGapConfig {
-    /// Lines of a region on a memory of this capacity and atomic write size, or why it cannot work.
+    /// Lines of a region on a memory of this capacity and atomic write size, or why it is too small.
     fn lines(&self, capacity_bytes: u64, atomic_bytes: u32) -> Result<u64, String> {
         check_power_of_two(self.line_bytes as u64, "line bytes of start-gap")?;
         if self.line_bytes < 8 || self.regions == 0 || self.interval == 0 {
             return Err(format!(
-                "start-gap wants lines of at least 8 B, at least 1 region and an interval of at least 1, not \
+                "start-gap needs lines of at least 8 B, at least 1 region and an interval of at least 1, not \
                  {} B, {} and {}",
                 self.line_bytes, self.regions, self.interval
             ));
         }
         if atomic_bytes < 8 {
             return Err(
-                "start-gap wants a memory that keeps an aligned write of 8 B whole in a power cut".into()
+                "start-gap needs a memory whose aligned writes of 8 B are atomic in a power cut".into()
             );
         }
         let room = capacity_bytes / self.regions as u64 / self.line_bytes as u64;
@@ -68,7 +68,7 @@ impl StartGapConfig {
         }
         if lines < 2 {
             return Err(format!(
-                "{room} lines of {} B in a region are too few for start-gap: give more memory or fewer regions",
+                "{room} lines of {} B per region are too few for start-gap: give more memory or fewer regions",
                 self.line_bytes
             ));
         }
@@ -87,7 +87,7 @@ impl StartGapConfig {
         lines.div_ceil(self.interval as u64) + 1
     }
 
-    /// Usable bytes of a memory of `of_bytes` and this atomic write size, or why it cannot work.
+    /// Usable bytes of a memory of `of_bytes` with this atomic write size, or why it is too small.
     pub fn capacity_bytes(&self, of_bytes: u64, atomic_bytes: u32) -> Result<u64, String> {
         Ok(self.lines(of_bytes, atomic_bytes)? * self.regions as u64 * self.line_bytes as u64)
     }
@@ -99,8 +99,8 @@ struct Region {
     moves: u64,
     /// Line writes since the last move.
     writes: u32,
-    /// What follows from the moves, kept because every access needs it: the start, less than the lines of the region,
-    /// and the slot of the gap.
+    /// Derived from the number of moves, and cached because every access needs them: the start, reduced modulo the
+    /// lines of the region, and the slot of the gap.
     start: u32,
     gap: u32,
 }
@@ -113,7 +113,7 @@ impl Region {
     }
 }
 
-/// A line that will be written soon.
+/// A line that will be written soon, with its place.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     line: u32,
@@ -123,14 +123,14 @@ struct Expected {
 }
 
 impl Expected {
-    /// No line has that number: more are refused.
+    /// An impossible line number.
     const NOTHING: Expected = Expected { line: u32::MAX, region: 0, slot: 0 };
 }
 
-/// Lines that are expected at the same time, at most: twice the requests that are prefetched together.
+/// Maximum number of expected lines: twice the requests that are prefetched together.
 const EXPECTED: usize = 64;
 
-/// No line is expected.
+/// An empty cache of expected lines.
 fn nothing_expected() -> [Cell<Expected>; EXPECTED] {
     std::array::from_fn(|_| Cell::new(Expected::NOTHING))
 }
@@ -149,22 +149,22 @@ pub struct StartGap<M> {
     line_shift: u32,
     /// Lines of the ring after a region.
     ring: u64,
-    /// Lines that a region takes in the memory below: its slots and its ring.
+    /// Lines that a region occupies in the memory below: its slots and its ring.
     region_lines: u64,
-    /// Bytes of all lines.
+    /// Usable bytes: all lines.
     capacity_bytes: u64,
     permutation: Option<Permutation>,
-    /// Lines that will be written soon, each with its place: a write then takes a look instead of the four rounds of the
-    /// permutation, which [`InPlace::prefetch`] computes for several lines at the same time. An entry may be of another line;
-    /// it is never wrong, since a move empties them all.
+    /// Lines that will be written soon, each with its place: a write then needs a look-up instead of the four rounds
+    /// of the permutation, which [`InPlace::prefetch`] computes for several lines at a time. An entry may belong to
+    /// another line, but is never wrong, since a move clears them all.
     expected: [Cell<Expected>; EXPECTED],
-    /// A move is in progress until then; nothing overtakes it.
+    /// End of the move in progress; nothing overtakes it.
     ready: Time,
     moved: u64,
 }
 
 impl<M: Placed> StartGap<M> {
-    /// Start-Gap in front of a memory that was never written, or why it cannot work.
+    /// Start-Gap on a memory that was never written, or why that is impossible.
     pub fn new(config: StartGapConfig, medium: M) -> Result<StartGap<M>, String> {
         let lines = config.lines(medium.capacity(), medium.atomic_bytes())?;
         let total = lines * config.regions as u64;
@@ -185,7 +185,7 @@ impl<M: Placed> StartGap<M> {
         })
     }
 
-    /// Start-Gap in front of a memory that was in use: reads the positions of the gaps. Returns also when that is done.
+    /// Start-Gap on a memory that was in use: reads the positions of the gaps. Also returns when that is done.
     pub fn recover(config: StartGapConfig, medium: M, at: Time) -> Result<(StartGap<M>, Time), String> {
         assert!(M::KEEPS, "recovery reads payload");
         let mut levelled = StartGap::new(config, medium)?;
@@ -213,9 +213,9 @@ impl<M: Placed> StartGap<M> {
     pub fn moved(&self) -> u64 {
         self.moved
     }
-    /// Bytes of registers a controller needs besides the memory, as the paper counts them: for each region start, gap and the
-    /// writes since the last move, each as wide as its values; and the key of the permutation. The number of moves, by which a
-    /// recovery finds start and gap, is in the memory.
+    /// Bytes of registers a controller needs besides the memory, counted as in the paper: per region start, gap and
+    /// the writes since the last move, each as wide as its values; and the key of the permutation. The number of
+    /// moves, from which recovery computes start and gap, is in the memory.
     pub fn register_bytes(&self) -> u64 {
         let bits = |largest: u32| (u32::BITS - largest.leading_zeros()) as u64;
         let region = bits(self.lines - 1) + bits(self.lines) + bits(self.config.interval - 1);
@@ -244,7 +244,7 @@ impl<M: Placed> StartGap<M> {
         (region * self.region_lines + slot) << self.line_shift
     }
 
-    /// Where a number of a ring is.
+    /// Place of an entry of a ring.
     fn ring_place(&self, region: u64, entry: u64) -> Place {
         Place {
             cells: self.slot_offset(region, self.lines as u64 + 1 + entry),
@@ -252,7 +252,7 @@ impl<M: Placed> StartGap<M> {
         }
     }
 
-    /// The region of a line and its slot in it; `permuted` is where the permutation places it.
+    /// The region of a line and its slot in it; `permuted` is the line after the permutation.
     #[inline(always)]
     fn slot_of(&self, permuted: u32) -> (u64, u64) {
         let line = permuted;
@@ -271,14 +271,14 @@ impl<M: Placed> StartGap<M> {
         self.place_of(offset).cells
     }
 
-    /// Where a byte is in the memory below.
+    /// Place of a byte in the memory below.
     #[inline]
     fn place_of(&self, offset: u64) -> Place {
         let cells = self.find(offset >> self.line_shift).slot + self.inside(offset);
         Place { cells, kept: offset }
     }
 
-    /// Where a line is.
+    /// Place of a line.
     #[inline(always)]
     fn find(&self, line: u64) -> Expected {
         let permuted = self.permutation.as_ref().map_or(line as u32, |permutation| permutation.apply(line));
@@ -286,7 +286,7 @@ impl<M: Placed> StartGap<M> {
         Expected { line: line as u32, region: region as u32, slot: self.slot_offset(region, slot) }
     }
 
-    /// Where a line is that will be written, perhaps one that was expected.
+    /// Place of a line to be written, possibly an expected one.
     #[inline(always)]
     fn find_expected(&self, line: u64) -> Expected {
         let expected = self.expected[line as usize % EXPECTED].get();
@@ -329,8 +329,7 @@ impl<M: Placed> StartGap<M> {
         bytes > 0 && offset < self.capacity_bytes && (offset ^ (offset + bytes - 1)) >> self.line_shift == 0
     }
 
-    /// Writes a part of one line, and moves the gap of its region if it is time. `old` and `new` are empty if they are not
-    /// known.
+    /// Writes a part of one line, and moves the gap of its region when due. `old` and `new` are empty if unknown.
     #[inline(always)]
     fn put_in_line(
         &mut self,
@@ -354,7 +353,7 @@ impl<M: Placed> StartGap<M> {
         Ok(one)
     }
 
-    /// Performs a write of several lines, line by line. `old` is empty if it is not known.
+    /// Writes several lines, line by line. `old` is empty if unknown.
     fn put<'a>(
         &mut self,
         at: Time,
@@ -419,7 +418,7 @@ impl<M: Placed> InPlace for StartGap<M> {
         self.medium.prefetch(found.slot + self.inside(offset));
     }
 
-    // Always: as a call, with its result in memory, a write of a line takes half as many instructions again.
+    // Always inlined: as a call, with its result in memory, a line write takes half as many instructions again.
     #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         if self.is_in_one_line(offset, bytes) {
@@ -452,8 +451,9 @@ impl<M: Placed + PowerCut> PowerCut for StartGap<M> {
 }
 
 /// A fixed random permutation of `0..count`: a Feistel network over as many bits as `count` needs (at least two),
-/// repeated until the result is in range. If their number is odd, the right half has one more; halves change places in
-/// every round, of which there is an even number. The keys of the rounds are rotations of one: a controller has one to keep.
+/// repeated until the result is in range. If the number of bits is odd, the right half has one more; the halves swap
+/// in every round, of which there is an even number. The round keys are rotations of one key, the only one a
+/// controller has to store.
 #[derive(Clone, Debug)]
 struct Permutation {
     count: u64,

@@ -1,11 +1,11 @@
-//! What every medium counts: how often, how many bytes, how long.
+//! Statistics common to all media: number of operations, bytes, time.
 
 use nvlab_units::Span;
 
-/// One kind of operation, added up.
+/// Totals of one kind of operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations.
+    /// Number of operations.
     pub count: u64,
     /// Bytes requested.
     pub bytes: u64,

@@ -68,8 +68,8 @@ impl<T> Undo<T> {
         }
     }
 
-    /// Undoes every write not done at `at`: entirely if it had not begun, otherwise as `tear` decides.
-    /// Afterwards there are no records.
+    /// Undoes every write not done at `at`: entirely if it had not started, otherwise as `tear` decides. Removes all
+    /// records.
     pub fn cut<S: Store>(&mut self, store: &mut S, at: Time, mut tear: impl FnMut(&mut S, &Entry<T>)) {
         while let Some(entry) = self.0.pop_back() {
             if entry.end <= at {

@@ -64,7 +64,7 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
             _ => "#[repr(C)]",
         };
         let message = format!(
-            "a persistent type needs {what}: without it, another compiler may lay it out in another way than the file has it"
+            "a persistent type needs {what}: without it, its layout may differ between compilers"
         );
         return Err(Error::new(name.span(), message));
     };
@@ -88,7 +88,7 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
             of_enum(name, data, &attributes, (repr, is_generic), &brand)?
         }
         Data::Union(_) => {
-            return Err(Error::new(name.span(), "nobody knows which field of a union is a value"));
+            return Err(Error::new(name.span(), "a union cannot be persistent: which of its fields is valid is unknown"));
         }
     };
     let Body { any_bytes, describe, is_valid } = body;
@@ -165,7 +165,7 @@ fn of_enum(
 ) -> Result<Body> {
     let integers = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];
     if !integers.iter().any(|integer| repr == integer) {
-        return Err(Error::new(repr.span(), "a persistent enum says how many bytes it takes: #[repr(u8)]"));
+        return Err(Error::new(repr.span(), "a persistent enum must state its size: #[repr(u8)]"));
     }
     if data.variants.is_empty() {
         return Err(Error::new(name.span(), "an enum without variants has no values"));
@@ -173,7 +173,7 @@ fn of_enum(
     let has_fields = data.variants.iter().any(|variant| !matches!(variant.fields, Fields::Unit));
     if has_fields && attributes.is_c {
         let message =
-            "a persistent enum with fields is #[repr(u8)], without C: that lays it out in another way";
+            "a persistent enum with fields must be #[repr(u8)] without C, which changes the layout";
         return Err(Error::new(repr.span(), message));
     }
     let mut describe = quote!(shape.leaf(stringify!(#repr)););

@@ -1,6 +1,6 @@
-//! The private copies of a transaction, and those of what it reads: memory of a thread that stays in place until the transaction
-//! ends. The place of the copy that was read last is used again once nobody reads it any more, so a loop that reads one value
-//! after the other takes no memory.
+//! The private copies of a transaction, and the copies of what it reads: memory of a thread that stays in place until
+//! the transaction ends. The space of the last copy made for reading is reused once it is no longer borrowed, so a
+//! loop that reads one value after the other needs no additional memory.
 
 use std::ptr::null_mut;
 
@@ -9,7 +9,7 @@ const CHUNK_WORDS: usize = 8192;
 #[derive(Debug)]
 pub(crate) struct Arena {
     chunks: Vec<Box<[u64]>>,
-    /// The chunk in use, and what is free of it.
+    /// The current chunk, and its free part.
     chunk: usize,
     next: *mut u64,
     end: *mut u64,

@@ -1,7 +1,7 @@
-//! A copy of an open heap, of one moment, while transactions go on.
+//! A copy of an open heap as of one moment, while transactions continue.
 //!
-//! The copy is a heap that was closed in order: it has no records to be replayed. Its headers are written last, when everything
-//! else is durable, so a copy that was cut off is no heap.
+//! The copy is a heap that was closed in order: it has no records to replay. Its headers are written last, when
+//! everything else is durable, so an interrupted copy is not a heap.
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -29,17 +29,18 @@ use std::sync::Arc;
 const PIECE_WORDS: usize = 8192;
 
 impl<H: Brand> Heap<H> {
-    /// Copies the heap into a new file while transactions go on: the copy has all that committed before a moment during the
-    /// call, and nothing of later ones. It is durable on return, which says how many bytes it has.
+    /// Copies the heap into a new file while transactions continue: the copy contains every transaction that
+    /// committed before some moment during the call, and nothing of later ones. It is durable on return. Returns its
+    /// size in bytes.
     ///
-    /// Until then what transactions overwrite is kept in memory, at most as much as the heap has and an eighth more. It waits for long
-    /// reads if they have all snapshots ([`Heap::transaction`]).
+    /// Until then, overwritten data is kept in memory, at most nine eighths of the size of the heap. Waits for long
+    /// reads if they occupy all snapshots ([`Heap::transaction`]).
     ///
-    /// This is how another program reads a heap that is open: it opens the copy.
+    /// Another program reads an open heap in this way: it opens the copy.
     ///
     /// # Errors
-    /// [`Error::Io`] if there is a file already, or no room; [`Error::Invalid`] for a heap in recoverable memory, whose segment
-    /// and log are copied together, and inside a transaction on the heap.
+    /// [`Error::Io`] if the file exists, or there is no room; [`Error::Invalid`] for a heap in recoverable memory,
+    /// whose segment and log are copied together, and inside a transaction on the heap.
     pub fn backup_to(&self, path: impl AsRef<Path>) -> Result<u64> {
         let (core, path) = (&*self.core, path.as_ref());
         if core.memory.region().is_some() {
@@ -55,7 +56,7 @@ impl<H: Brand> Heap<H> {
     }
 }
 
-/// A snapshot that ends with this, come what may.
+/// A snapshot that ends with this value, also on a panic.
 struct Moment<'c>(&'c Core, Option<Arc<Snapshot>>);
 
 impl Drop for Moment<'_> {
@@ -103,8 +104,8 @@ fn copy(core: &Core, snapshot: &Snapshot, new: &File, path: &Path) -> Result<u64
     Ok(bytes)
 }
 
-/// Checksums are not those of the moment: those of what may have changed since the heap was opened are made anew. Others are
-/// copied, and with them what they say about damage.
+/// Checksums of lines that may have changed since the heap was opened are computed anew. The others are copied, so
+/// that they still show damage.
 fn copy_sums(core: &Core, sums: &Sums, (new, path): (&File, &Path), bytes: u64) -> Result<()> {
     let (layout, mut is_changed) = (&core.layout, Vec::new());
     for page in 0..(bytes - layout.data()) / PAGE {

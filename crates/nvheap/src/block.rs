@@ -1,5 +1,5 @@
-//! What the blocks of a heap look like: the word of an object's header with its references and its type, and where the elements of
-//! an array lie and their locks.
+//! Layout of the blocks of a heap: the word of an object's header with its references and its type, and the positions
+//! of an array's elements and their locks.
 //!
 //! An array block: the header, how many elements are still to be destroyed, its capacity, then in a large block a lock for
 //! about 1 KiB of elements each; elements begin at a line. A small one has the lock of its header only.

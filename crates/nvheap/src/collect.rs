@@ -1,10 +1,10 @@
-//! Objects that nothing leads to are destroyed: circles, and those to which the program has forgotten its pointers.
+//! Destroys unreachable objects: cycles, and objects whose pointers the program has forgotten.
 //!
-//! A reference count does not find them: each object has a reference, from another of them. A check finds what the root does not
-//! lead to; then, a few in each transaction, references that were forgotten are no longer counted,
-//! and pointers that close circles are dropped, and the ordinary destruction does the
-//! rest. Each transaction leaves counts and pointers in agreement, so a crash in between leaves smaller circles, or objects on
-//! a list of those to be destroyed, and the next collection or opening goes on.
+//! Reference counts do not find them: each object has a reference from another of them. A check finds what the root
+//! does not reach; then, a few in each transaction, forgotten references are subtracted from the counts and pointers
+//! that close cycles are dropped, and the ordinary destruction does the rest. Each transaction leaves counts and
+//! pointers consistent, so a crash in between leaves smaller cycles, or objects on a list of those to be destroyed,
+//! and the next collection or opening continues.
 
 use crate::error::Result;
 use crate::heap::Heap;
@@ -18,9 +18,10 @@ use crate::tx::{List, lease};
 const CUTS: usize = 64;
 
 impl<H: Brand> Heap<H> {
-    /// Destroys the objects that keep each other alive in circles that neither the root nor a handle leads to, those to which the
-    /// program has forgotten its pointers (`mem::forget`), and what only these point to; returns how many objects and array blocks that were. It takes as long as a [`Heap::check`], and memory
-    /// in proportion to the objects. The exclusive borrow keeps transactions out.
+    /// Destroys the objects that keep each other alive in cycles that neither the root nor a handle reaches, those
+    /// whose pointers the program has forgotten (`mem::forget`), and what only these point to; returns the number of
+    /// objects and array blocks destroyed. It takes as long as a [`Heap::check`], and memory in proportion to the
+    /// number of objects. The exclusive borrow excludes transactions.
     ///
     /// # Errors
     /// The first problem that a check finds: a damaged heap is left as it is.

@@ -1,4 +1,4 @@
-//! Whether pages are what their checksums say, and what the checksum of a line is: see [`crate::sums`].
+//! Compares pages with their checksums, and computes the checksum of a line: see [`crate::sums`].
 
 use crate::block::{ArrayShape, CAPACITY_AT, Meta};
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use std::sync::atomic::{Ordering, fence};
 const LINE_WORDS: usize = LINE as usize / 8;
 
 /// What is wrong with a line.
-pub(crate) const WRONG: &str = "this is not what the checksum says";
+pub(crate) const WRONG: &str = "the contents do not match their checksum";
 
 /// What lies in a page, and in others of the same large block.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Sums {
             Kind::Free => Ok(None),
             Kind::Damaged => {
                 let at = self.layout.page_table() + first * 8;
-                Err(Error::damaged(at, "an entry of the page table that says nothing"))
+                Err(Error::damaged(at, "an invalid entry of the page table"))
             }
             Kind::Small(class) => Ok(Some(self.small(first, class))),
             Kind::Large(count) => {
@@ -130,7 +130,7 @@ impl Sums {
         Ok((memory.word(at & !7)?.load(Ordering::Relaxed) >> (at % 8 * 8)) as u32)
     }
 
-    /// Nobody else stores to checksums meanwhile.
+    /// No other thread stores to checksums at the same time.
     #[inline]
     pub fn keep(memory: &Memory, at: u64, sum: u32) -> Result<()> {
         let (word, shift) = (memory.word(at & !7)?, at % 8 * 8);
@@ -140,7 +140,7 @@ impl Sums {
         Ok(())
     }
 
-    /// The first line of a page in use that is not what its checksum says.
+    /// The first line of a page in use that does not match its checksum.
     pub fn wrong(&self, memory: &Memory, page: u64) -> Result<Option<u64>> {
         let Some(extent) = self.extent(memory, page)? else {
             return Err(Error::damaged(self.layout.bytes(page), "an object in a page that is free"));
@@ -152,7 +152,7 @@ impl Sums {
         Ok(wrong)
     }
 
-    /// The same of a page of an extent.
+    /// The same for a page of an extent.
     fn wrong_in(&self, memory: &Memory, extent: &Extent, page: u64) -> Result<Option<u64>> {
         let start = self.layout.bytes(page);
         let mut sums = [0; PAGE_SUMS as usize / 8];
@@ -189,7 +189,7 @@ impl Sums {
         Ok(false)
     }
 
-    /// Logs whose lists are not what their checksums say: where these lie.
+    /// Logs whose lists do not match their checksums: where these lie.
     pub fn find_wrong_heads(&self, memory: &Memory) -> Result<Vec<u64>> {
         let mut wrong = Vec::new();
         for log in 0..self.layout.logs as usize {
@@ -201,7 +201,7 @@ impl Sums {
         Ok(wrong)
     }
 
-    /// Before the lists of logs are used: nobody uses those that are wrong until the heap is opened again.
+    /// Called before the lists of logs are used: damaged lists stay unused until the heap is opened again.
     pub fn examine_heads(&self, memory: &Memory) -> Result<()> {
         let wrong = self.find_wrong_heads(memory)?;
         self.wrong_heads.get_or_init(|| wrong);
@@ -212,8 +212,8 @@ impl Sums {
         self.place(line).expect("a line of a page or the head of a log")
     }
 
-    /// Before a transaction uses the words at `home`, which the lock at `lock` protects: the pages that they lie in are what
-    /// their checksums say, or were at the first use since the heap was opened.
+    /// Called before a transaction uses the words at `home`, which the lock at `lock` protects: compares the pages
+    /// they lie in with their checksums, at the first use since the heap was opened.
     #[inline(never)]
     fn examine(&self, memory: &Memory, lock: u64, home: u64, words: usize) -> Result<()> {
         let end = home.wrapping_add(words as u64 * 8).wrapping_sub(8);
@@ -227,7 +227,7 @@ impl Sums {
         }
     }
 
-    /// The same of whole pages.
+    /// The same for whole pages.
     #[cold]
     fn examine_pages(&self, memory: &Memory, at: u64, bytes: u64) -> Result<()> {
         // What lies elsewhere is refused by whoever accesses it.

@@ -1,4 +1,4 @@
-//! An open heap as all its threads share it.
+//! The state of an open heap that all its threads share.
 
 use crate::error::{Error, Result};
 use crate::layout::{HEADERS, Header, Layout};
@@ -18,7 +18,8 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Clocks that are reserved at a time: a generation uses at least as many.
 pub(crate) const CLOCK_STEP: u64 = 1 << 32;
 
-/// What a log's thread tells the others. A line of its own, and the next for the processor's prefetcher.
+/// State of a thread's log that the others read. It has its own cache line, and the next one for the processor's
+/// prefetcher.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Slot {
@@ -58,9 +59,9 @@ pub(crate) struct Core {
     pub limit: AtomicU64,
     /// Where commits write.
     pub epoch: AtomicU64,
-    /// Commits wait with their beginning.
+    /// Commits wait before they begin.
     pub is_held_up: AtomicBool,
-    /// Held by who begins a snapshot.
+    /// Held while a snapshot is begun.
     pub beginning: Mutex<()>,
     pub slots: Box<[Slot]>,
     pub space: Space,
@@ -101,7 +102,7 @@ impl Core {
         Error::Failed(error.clone().into())
     }
 
-    /// Remembers a failure after which nobody knows what is durable.
+    /// Records a failure after which it is unknown what is durable.
     pub fn fail<T>(&self, result: Result<T>) -> Result<T> {
         result.inspect_err(|error| {
             let _ = self.failed.set(error.clone());
@@ -119,10 +120,11 @@ impl Core {
         Ok(())
     }
 
-    /// Ends `epoch`, unless it has ended: what its commits changed is written home, and its halves of the logs are free.
+    /// Ends `epoch`, unless it has ended: changes of its commits are written home, and its halves of the logs become
+    /// free.
     ///
-    /// The caller is not in the middle of a commit. Records of the next epoch may be written meanwhile; those after it wait
-    /// for this one.
+    /// The caller is not in the middle of a commit. Records of the next epoch may be written at the same time; those
+    /// of the one after it wait.
     pub fn checkpoint(&self, epoch: u64) -> Result<()> {
         if self.memory.region().is_some() {
             // Its log keeps commits in order.
@@ -147,7 +149,8 @@ impl Core {
         self.fail(write_header(&self.memory, &header))
     }
 
-    /// The heap as it is between two commits, until it is ended; nothing if there are as many already as there may be.
+    /// A snapshot of the heap between two commits, until it is ended; `None` if the maximum number of snapshots
+    /// exists.
     pub fn take_snapshot(&self) -> Result<Option<Arc<Snapshot>>> {
         self.check_failed()?;
         let _alone = locked(&self.beginning);
@@ -166,8 +169,8 @@ impl Core {
         Ok(Some(snapshot))
     }
 
-    /// Holds commits up until the caller lets them go on; none is in progress. `false`: it does not, as the heap has become longer than
-    /// the snapshot that has been prepared.
+    /// Makes commits wait until the caller lets them continue; none is in progress then. `false`: commits do not
+    /// wait, because the heap has become longer than the prepared snapshot.
     fn hold_up(&self, prepared: &Snapshot) -> bool {
         self.is_held_up.store(true, Ordering::SeqCst);
         barrier::heavy();
@@ -185,7 +188,7 @@ impl Core {
         is_whole
     }
 
-    /// Ends it, when no commit saves anything any more.
+    /// Ends a snapshot when no commit saves data for it any longer.
     pub fn end_snapshot(&self, snapshot: Arc<Snapshot>) {
         self.memory.snapshots.end(&snapshot);
         barrier::heavy();
@@ -222,8 +225,8 @@ impl Core {
         self.memory.fence(&[(0, self.memory.bytes())])
     }
 
-    /// Waits, if not for long, until only the heap has it. A thread that ends gives its pages back meanwhile: after this, file and brand
-    /// are free for whoever opens the heap next.
+    /// Waits, for a limited time, until the heap is the only owner. A thread that ends returns its pages during this
+    /// time. Afterwards file and brand are free to be opened again.
     pub fn wait_until_alone(&self) {
         const TRIES: u32 = 1000;
         let mut tries = 0;
@@ -233,7 +236,7 @@ impl Core {
         }
     }
 
-    /// Waits until every transaction of another thread that runs now has ended; false if that takes long.
+    /// Waits until all transactions of other threads that run now have ended; false if that takes too long.
     pub fn is_quiet(&self, mine: usize) -> bool {
         barrier::heavy();
         for (log, slot) in self.slots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,39 +8,40 @@ use std::sync::Arc;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another thread has what this transaction needs. [`crate::Heap::transaction`] retries; programs pass it on with `?`.
+    /// Another thread holds what this transaction needs. [`crate::Heap::transaction`] retries; programs pass it on
+    /// with `?`.
     #[error("another transaction holds the object")]
     Conflict,
-    /// The program gave the transaction up; nothing of it has happened.
+    /// The program aborted the transaction; it changed nothing.
     #[error("the transaction was aborted: {0}")]
     Aborted(Arc<dyn std::error::Error + Send + Sync>),
-    /// The object is borrowed for a change by this transaction already.
-    #[error("the object is borrowed for a change by this transaction already")]
+    /// This transaction has already borrowed the object mutably.
+    #[error("this transaction has already borrowed the object mutably")]
     Borrowed,
-    /// The heap has no room for this many bytes and may not grow.
+    /// The heap has no room for this many bytes and must not grow.
     #[error("no room for {bytes} B: the heap may not grow beyond {bytes_max} B")]
     Full {
         /// Bytes of the object.
         bytes: u64,
-        /// The size the heap was created for.
+        /// The maximum size, set when the heap was created.
         bytes_max: u64,
     },
-    /// More changes than a record holds: some 32 GiB. Nothing has been changed.
-    #[error("the transaction needs a record of {needed} B, and one has at most {most} B")]
+    /// The changes do not fit in a record: about 32 GiB. Nothing was changed.
+    #[error("the transaction needs a record of {needed} B; the maximum is {most} B")]
     TooLarge {
         /// Bytes of the record.
         needed: u64,
         /// Bytes of the largest record.
         most: u64,
     },
-    /// More references to one object than its header counts.
-    #[error("an object has at most {most} references of a kind")]
+    /// An object has the maximum number of references.
+    #[error("an object has at most {most} references of each kind")]
     TooManyReferences {
         /// The largest count.
         most: u64,
     },
     /// More threads than the heap has logs.
-    #[error("{logs} threads use the heap already, as many as it has logs")]
+    #[error("{logs} threads already use the heap, one for each of its logs")]
     TooManyThreads {
         /// Logs of the heap.
         logs: u32,
@@ -53,26 +54,27 @@ pub enum Error {
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// An earlier write failed, so nobody knows what is durable: the heap takes no more work until it is opened again.
-    #[error("the heap takes no more work until it is opened again: {0}")]
+    /// An earlier write failed, so it is unknown what is durable: the heap accepts no work until it is opened again.
+    #[error("the heap accepts no work until it is opened again: {0}")]
     Failed(Arc<Error>),
-    /// Something has the heap open: another program, an inspection, or this program elsewhere. What a program changes it brings home
-    /// in place, and the order of its changes is known to its own memory only: nobody else can read them without its help.
-    #[error("{} is in use; a program that has the heap open can make a copy of one moment for others (`Heap::backup_to`)", _0.display())]
+    /// The heap is open: in another program, an inspection, or elsewhere in this program. A program changes the heap
+    /// in place, and the order of its changes is in its own memory: nothing else can read the heap without its help.
+    #[error("{} is in use; the program that has the heap open can make a copy of it (`Heap::backup_to`)", _0.display())]
     Busy(PathBuf),
-    /// This thread runs a transaction on another heap of this brand. To use two heaps at once, give each a brand of its own.
+    /// This thread runs a transaction on another heap of this brand. To use two heaps at once, give each its own
+    /// brand.
     #[error("a transaction on another heap of brand {0} is running")]
     BrandInUse(&'static str),
-    /// It is no heap, or one of another version of the format.
-    #[error("{path} is no heap that this program can open: {why}", path = path.display())]
+    /// The file is not a heap, or one of another version of the format.
+    #[error("{path} is not a heap that this program can open: {why}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is there and what was expected.
+        /// What was found and what was expected.
         why: String,
     },
     /// The heap holds objects of other types than the program's.
-    #[error("the heap holds other types than the program: {why}")]
+    #[error("the types of the heap differ from the program's: {why}")]
     Schema {
         /// The first type that differs.
         why: String,
@@ -80,19 +82,19 @@ pub enum Error {
     /// The heap is damaged.
     #[error("the heap is damaged at byte {offset}: {why}")]
     Damaged {
-        /// Where, in bytes from the beginning of the file.
+        /// The offset in the file, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The kind of damage.
         why: String,
     },
-    /// The file cannot keep what is written in the way that was asked for.
+    /// The file does not support the requested kind of persistence.
     #[error("{0}")]
     NotPersistent(String),
-    /// A pointer that was made or taken out by another transaction, or one of another heap, was stored, followed or dropped.
-    /// Nothing of this transaction has happened.
-    #[error("the pointer to byte {offset} is not one of this transaction's: it was kept beyond its own")]
+    /// A pointer made or taken out by another transaction, or one of another heap, was stored, followed or dropped.
+    /// This transaction changed nothing.
+    #[error("the pointer to byte {offset} does not belong to this transaction: it was kept from another one")]
     Stray {
-        /// Where it leads, in bytes from the beginning of the file.
+        /// The offset it points to, in bytes from the beginning of the file.
         offset: u64,
     },
     /// An option out of its limits, or a call out of order.
@@ -101,7 +103,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Gives up a transaction for a reason of the program's own.
+    /// Aborts a transaction for the program's own reason.
     pub fn abort(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Aborted(Arc::from(why.into()))
     }

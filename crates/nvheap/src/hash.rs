@@ -1,8 +1,8 @@
 //! The checksum of records and headers, and the fingerprint of types: 64 bits, four multiplications per line of 64 B.
 //!
-//! A record is checked when it is recovered, never compared with another program's, so what counts is that a torn or
-//! damaged one passes with a chance of 2^-64 at a price below that of writing it: the four do not wait for each other. CRC-32C
-//! would cost 3 cycles for every 8 B.
+//! A record is checked at recovery, never compared with another program's. The requirement is that a torn or damaged
+//! one passes with a probability of only 2^-64, at less cost than writing it: the four multiplications are
+//! independent. CRC-32C would cost 3 cycles for every 8 B.
 
 const KEYS: [u64; 4] =
     [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0xd6e8_feb8_6659_fd93];

@@ -27,27 +27,28 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// How a heap is created or opened.
+/// Options for creating or opening a heap.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What makes it durable.
+    /// How changes are made durable.
     pub persistence: Persistence,
-    /// The size it may grow to, in bytes; fixed when it is created. It takes address space only.
+    /// Maximum size in bytes, fixed when the heap is created. It reserves address space only.
     pub bytes_max: u64,
-    /// Threads that can use it at a time, at most 127; fixed when it is created.
+    /// Maximum number of threads that use the heap at the same time, at most 127; fixed when it is created.
     pub logs: u32,
-    /// Bytes of a thread's log; fixed when the heap is created. A transaction of any size works: one whose record takes more
-    /// than half a log writes it to free pages of the heap, which may have to grow for it, and needs memory in proportion
-    /// to what it changes.
+    /// Bytes of a thread's log; fixed when the heap is created. The size of a transaction is not limited: a record
+    /// longer than half a log is written to free pages of the heap, which may have to grow for it, and needs memory
+    /// in proportion to the changes.
     pub log_bytes: u64,
-    /// Whether the heap has checksums of all that lies in it, by which damage is noticed that looks like other values; fixed when it is
-    /// created. Off by default: they take a sixteenth of the file, and time when changes are written home (docs/nvheap.md has figures).
+    /// Whether the heap has checksums of all its contents, which detect damage that looks like valid values; fixed
+    /// when it is created. Off by default: they take a sixteenth of the file, and time when changes are written home
+    /// (docs/nvheap.md has figures).
     ///
-    /// The checksums of a page of 64 KiB are compared when the program first uses something in it after opening the heap, and by
-    /// every check. Refused for heaps in recoverable memory.
+    /// The checksums of a page of 64 KiB are compared when the program first uses data in it after opening the heap,
+    /// and by every check. Refused for heaps in recoverable memory.
     pub checksums: bool,
-    /// The number that tells a new heap from others and seeds its hash maps: drawn at random, unless it is set so that where
-    /// things lie is the same each time.
+    /// A number that identifies the heap and seeds its hash maps: random, unless set to make the placement of objects
+    /// reproducible.
     pub identity: Option<u64>,
 }
 
@@ -76,20 +77,20 @@ impl Options {
     }
 }
 
-/// Figures of an open heap.
+/// Statistics of an open heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// Bytes of the file.
     pub bytes: u64,
-    /// How often it was opened.
+    /// How many times it was opened.
     pub opens: u64,
-    /// Records that were replayed when it was opened: 0 after it was closed in order.
+    /// Records replayed when it was opened: 0 after it was closed in order.
     pub replayed: u64,
 }
 
-/// A heap of brand `H` that is open.
+/// An open heap of brand `H`.
 ///
-/// Dropping it writes everything home. A program that is killed instead loses nothing: the next one replays the logs.
+/// Dropping it writes all changes home. A program that is killed loses nothing either: the next one replays the logs.
 pub struct Heap<H: Brand> {
     pub(crate) core: Arc<Core>,
     root: u64,
@@ -103,22 +104,22 @@ impl<H: Brand> fmt::Debug for Heap<H> {
     }
 }
 
-/// The types as the file keeps them, as far as there is room.
+/// The types as stored in the file, truncated to the space available.
 fn kept(shape: &Shape) -> Vec<u8> {
     let mut text = words(&shape.types).into_bytes();
     text.truncate((TYPES.end - TYPES.start) as usize);
     text
 }
 
-/// Bytes as words, filled up with zeros.
+/// Bytes as words, padded with zeros.
 fn whole_words(bytes: &[u8]) -> Vec<u64> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     bytes.chunks(8).map(word).collect()
 }
 
 impl<H: Brand> Heap<H> {
-    /// Creates a heap in a new file, with the root that `root` makes; or on a block device or memory window that begins with
-    /// zeros.
+    /// Creates a heap in a new file, with the root that `root` returns; or on a block device or memory window that
+    /// begins with zeros.
     pub fn create(
         path: impl AsRef<Path>,
         options: Options,
@@ -134,7 +135,7 @@ impl<H: Brand> Heap<H> {
         })
     }
 
-    /// Opens the heap that is there, or creates one where none is or where its creation was interrupted.
+    /// Opens the heap, or creates one if it does not exist or its creation was interrupted.
     pub fn open_or_create(
         path: impl AsRef<Path>,
         options: Options,
@@ -153,8 +154,8 @@ impl<H: Brand> Heap<H> {
         }
     }
 
-    /// Creates a heap in a file that is open and empty, a block device, or a memory window; `path` is for messages. Where the
-    /// size is fixed, the heap takes it, up to [`Options::bytes_max`].
+    /// Creates a heap in an open and empty file, a block device, or a memory window; `path` is for messages. If the
+    /// size is fixed, the heap uses all of it, up to [`Options::bytes_max`].
     pub fn create_in(
         file: File,
         path: &Path,
@@ -164,7 +165,7 @@ impl<H: Brand> Heap<H> {
         Self::create_by(file, path, options, root)
     }
 
-    /// The same with a `root` that is known to keep no pointers.
+    /// The same with a `root` that is known to hold no pointers.
     pub(crate) fn create_by(
         file: File,
         path: &Path,
@@ -174,14 +175,14 @@ impl<H: Brand> Heap<H> {
         lock(&file, path)?;
         let place = Place::of(&file, path)?;
         if !place.is_blank(&file, path)? {
-            return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
+            return Err(Error::Format { path: path.into(), why: "it already holds something else".into() });
         }
         let mut layout = options.layout();
         if place.is_fixed() {
             layout = layout.fit(place::bytes(&file, path)?);
         }
         if !layout.is_sane() {
-            return Err(Error::Invalid(format!("no heap in {} can have {options:?}", path.display())));
+            return Err(Error::Invalid(format!("{} cannot hold a heap with {options:?}", path.display())));
         }
         let bytes_max = layout.bytes(layout.pages_max);
         let mut bytes = bytes_max;
@@ -197,7 +198,7 @@ impl<H: Brand> Heap<H> {
         Self::make(memory, (layout, options.identity), root)
     }
 
-    /// Makes a heap where none is.
+    /// Creates a heap where none exists.
     pub(crate) fn make(
         memory: Memory,
         (layout, identity): (Layout, Option<u64>),
@@ -210,7 +211,7 @@ impl<H: Brand> Heap<H> {
             identity: match identity {
                 Some(identity) => identity,
                 None => {
-                    file::random_u64().map_err(Error::io("draw a number for", &memory.path().display()))?
+                    file::random_u64().map_err(Error::io("draw a random number for", &memory.path().display()))?
                 }
             },
             fingerprint: shape.fingerprint(),
@@ -256,7 +257,7 @@ impl<H: Brand> Heap<H> {
         Self::open_in(open_locked(path)?, path, options)
     }
 
-    /// Opens the heap in a file, block device or memory window that is open; `path` is for messages.
+    /// Opens the heap in an open file, block device or memory window; `path` is for messages.
     pub fn open_in(file: File, path: &Path, options: Options) -> Result<Self> {
         lock(&file, path)?;
         let place = Place::of(&file, path)?;
@@ -281,7 +282,7 @@ impl<H: Brand> Heap<H> {
         Ok((header, shape))
     }
 
-    /// Goes on with a heap that has been recovered.
+    /// Continues with a heap that has been recovered.
     pub(crate) fn resume(memory: Memory, mut header: Header, shape: Shape, replayed: u64) -> Result<Self> {
         // From here on no lock is held, and what was replayed is never replayed again.
         let base = header.clock_limit;
@@ -336,15 +337,14 @@ impl<H: Brand> Heap<H> {
         offset(NonZeroU64::new(self.root).expect("checked when it was opened"))
     }
 
-    /// Runs a transaction: what `body` changes happens as a whole or, if it returns an error or panics, not at all.
+    /// Runs a transaction: the changes of `body` happen as a whole or, if it returns an error or panics, not at all.
     ///
-    /// `body` is called again while other threads are in the way. If it only reads, it is soon given a snapshot, with which nobody
-    /// is: what others overwrite meanwhile is kept in memory for it, at most as much as the heap has and an eighth more. A heap has
-    /// four snapshots at a time; a fifth long read is tried until it is not in anybody's way. A transaction that reads much and then
-    /// changes something has none.
-    /// What it takes along and returns is `Send`, so that no
-    /// pointer into the heap leaves it; use [`Handle`]s for that. Inside another transaction on the same heap it is part of
-    /// that one; if it fails there, all of it fails.
+    /// `body` is called again after a conflict with other threads. If it only reads, it soon gets a snapshot, which
+    /// conflicts with nothing: data that others overwrite is kept in memory for it, at most nine eighths of the size
+    /// of the heap. A heap has four snapshots at a time; a fifth long read is repeated until it succeeds without one.
+    /// A transaction that reads much and then changes something gets none.
+    /// `R` is `Send`, so that no pointer into the heap leaves the transaction; use [`Handle`]s for that. A
+    /// transaction inside another one on the same heap is part of it; if it fails, all of it fails.
     pub fn transaction<R: Send>(&self, mut body: impl FnMut(&Tx<'_, H>) -> Result<R> + Send) -> Result<R> {
         let lease = lease(&self.core)?;
         run(lease, &mut body)
@@ -359,7 +359,7 @@ impl<H: Brand> Heap<H> {
         })
     }
 
-    /// Figures.
+    /// Statistics.
     pub fn stat(&self) -> Stat {
         Stat {
             bytes: self.core.memory.bytes(),
@@ -368,8 +368,8 @@ impl<H: Brand> Heap<H> {
         }
     }
 
-    /// Looks at every block: whether page table, headers and pointers agree, and what is unreachable. It takes memory in
-    /// proportion to the objects. The exclusive borrow keeps transactions out.
+    /// Checks every block: whether page table, headers and pointers agree, and which objects are unreachable. It
+    /// takes memory in proportion to the number of objects. The exclusive borrow excludes transactions.
     pub fn check(&mut self) -> Result<Check> {
         inspect::check_core(&self.core, self.root_at())
     }
@@ -395,7 +395,7 @@ impl<H: Brand> Drop for Heap<H> {
     }
 }
 
-/// Runs transactions until one commits or fails for good.
+/// Runs transactions until one commits or fails permanently.
 // The body is called in one place, so that the compiler makes it part of this.
 #[inline]
 pub(crate) fn run<H: Brand, R>(
@@ -440,8 +440,8 @@ pub(crate) fn run<H: Brand, R>(
     }
 }
 
-/// Why a transaction cannot commit whose body returned this: a conflict counts, even if the program has made something else of
-/// it.
+/// The error of a transaction whose body returned `error`: a conflict remains a conflict, even if the program
+/// returned another error for it.
 #[cold]
 fn failure(tx: RawTx<'_>, error: Error) -> Error {
     match tx.context.doomed() {

@@ -1,4 +1,4 @@
-//! Where everything lies in the file of a heap.
+//! The layout of the file of a heap.
 //!
 //! ```text
 //! 0        header, and 4 KiB further its copy: written one after the other, so that one of them is always whole
@@ -223,7 +223,7 @@ impl Header {
                     )
                 }
                 (Some(MAGIC), _) => "both copies of its header are damaged".into(),
-                _ => "it does not begin like one".into(),
+                _ => "it does not begin with the signature of a heap".into(),
             };
             Error::Format { path: path.into(), why }
         })

@@ -48,32 +48,35 @@
 //! ```
 //!
 //! How it is used
-//! * A heap is named by a type ([`Brand`]) that also names the type of its root. Types that lie in it derive [`Persist`] and are
-//!   `#[repr(C)]`; one with pointers says into which heap: `#[persist(heap = Bank)]`, or has a parameter `H: Brand`.
-//! * All access is inside [`Heap::transaction`]: `pointer.read(tx)?` and `pointer.write(tx)?` lend the value, pointers are
-//!   fields like others (`Option<PBox<T, H>>`, `Option<Strong<T, H>>`, `Option<Weak<T, H>>`, [`PVec`], [`PString`], and
-//!   the [`collections`] [`PBTreeMap`], [`PHashMap`], [`PList`]), and dropping or overwriting one gives its reference back.
-//! * Between transactions programs keep [`Handle`]s.
-//! * A fingerprint of all types is checked when a heap is opened. To change a type: keep the old ones in a module with a brand
-//!   of their own, and say how the new ones are made of them: [`migrate()`]. `#[persist(version = 2)]` tells types apart whose
-//!   layout is the same.
+//! * A heap is named by a type ([`Brand`]) that also names the type of its root. Types stored in it derive
+//!   [`Persist`] and are `#[repr(C)]`; one with pointers states into which heap: `#[persist(heap = Bank)]`, or has a
+//!   parameter `H: Brand`.
+//! * All access is inside [`Heap::transaction`]: `pointer.read(tx)?` and `pointer.write(tx)?` borrow the value,
+//!   pointers are fields like others (`Option<PBox<T, H>>`, `Option<Strong<T, H>>`, `Option<Weak<T, H>>`, [`PVec`],
+//!   [`PString`], and the [`collections`] [`PBTreeMap`], [`PHashMap`], [`PList`]), and dropping or overwriting one
+//!   releases its reference.
+//! * Between transactions programs hold [`Handle`]s.
+//! * A fingerprint of all types is checked when a heap is opened. To change a type: keep the old ones in a module
+//!   with their own brand, and define how the new ones are made from them: [`migrate()`]. `#[persist(version = 2)]`
+//!   distinguishes types with the same layout.
 //!
-//! Values that may lie in a heap: numbers, `bool`, `char`, `()`, arrays, [`Pair`], [`Maybe`], [`U128`] and [`I128`]; `NonZero` numbers and
-//! `Option`s of them; pointers, `Option`s of them and collections; structs of such, and enums whose fields hold no pointers. Tuples,
-//! other `Option`s and `u128` have no layout that a file can rely on, and the compiler refuses them.
+//! Values that can be stored in a heap: numbers, `bool`, `char`, `()`, arrays, [`Pair`], [`Maybe`], [`U128`] and
+//! [`I128`]; `NonZero` numbers and `Option`s of them; pointers, `Option`s of them and collections; structs of these,
+//! and enums whose fields hold no pointers. Tuples, other `Option`s and `u128` have no guaranteed layout, and the
+//! compiler refuses them.
 //!
 //! Promises
 //! 1. A transaction that returned `Ok` is durable; no crash leaves part of one. It waits for memory once.
-//! 2. Transactions are isolated: each sees the state that those before it left, and nothing of those in progress. One that only reads
-//!    ends, whatever others do.
-//! 3. No crash leaks a block or loses a reference. Objects in a circle, and those to which all pointers were forgotten
-//!    (`mem::forget`), are freed by [`Heap::collect_cycles`] only. A transaction
-//!    may be of any size.
-//! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the file. A heap with
-//!    checksums ([`Options::checksums`]) returns errors for values that are damaged.
-//! 5. A file is examined without its program ([`Inspection`]), and made as small as what it holds ([`compact`]).
-//! 6. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the file. In a
-//!    memory window it means what its device promises (eNVy: neither a killed program nor a killed server loses anything).
+//! 2. Transactions are isolated: each sees the state left by those before it, and nothing of those in progress. One
+//!    that only reads ends, whatever others do.
+//! 3. No crash leaks a block or loses a reference. Objects in a cycle, and those to which all pointers were forgotten
+//!    (`mem::forget`), are freed by [`Heap::collect_cycles`] only. The size of a transaction is not limited.
+//! 4. Whatever a file contains, opening and using it returns values or errors; it never accesses memory outside the
+//!    file. A heap with checksums ([`Options::checksums`]) returns errors for damaged values.
+//! 5. A file can be examined without its program ([`Inspection`]), and shrunk to its contents ([`compact`]).
+//! 6. On a disk, durable means synced. On tmpfs it means that a killed process loses nothing; a power cut loses the
+//!    file. In a memory window it means what its device promises (eNVy: neither a killed program nor a killed server
+//!    loses anything).
 //!
 //! After J. Coburn et al., NV-Heaps (ASPLOS 2011), and system 004.
 

@@ -46,7 +46,7 @@ impl Word {
         (self.0 >> 1) as usize % OWNERS
     }
 
-    /// Nobody holds it, whatever the base: what most words say.
+    /// Free with every base, as most words are.
     #[inline]
     pub fn is_free(self) -> bool {
         self.0 & 1 == 0

@@ -1,4 +1,4 @@
-//! The file of a heap, for one user at a time.
+//! Exclusive use of the file of a heap.
 
 use crate::error::{Error, Result};
 use crate::place::{self, Place};

@@ -1,4 +1,4 @@
-//! Records: what a commit writes to its thread's log before it changes anything at home.
+//! Records: written by a commit to its thread's log before it changes anything at home.
 //!
 //! ```text
 //! word 0   hash of the record as if this word were 0, seeded with the heap's identity and the position of the record

@@ -1,7 +1,7 @@
-//! The mapped file, or region of recoverable memory: loads, stores and what makes them durable. Every access is checked to lie
-//! in it.
+//! The mapped file, or region of recoverable memory: loads, stores, and making them durable. Every access is checked
+//! to lie inside.
 //!
-//! The mapping of a file covers the bytes that the heap may grow to; the file ends earlier, and grows without moving.
+//! The mapping of a file covers the maximum size of the heap; the file is shorter, and grows without moving.
 
 use crate::error::{Error, Result};
 use crate::layout::LINE;
@@ -19,30 +19,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What makes the stores of a heap durable.
+/// How the stores of a heap are made durable.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Persistence {
-    /// Cache-line flushes where the file lies in memory (DAX: survives power loss; tmpfs: a killed process, not power loss),
+    /// Cache-line flushes if the file lies in memory (DAX: survives power loss; tmpfs: a killed process, not power loss),
     /// fences only in a memory window, msync elsewhere.
     #[default]
     Detect,
     /// Flushes with this instruction. Refused for a file on a disk, where flushed lines only reach the page cache.
     Lines(Flush),
-    /// The caches themselves are persistent (eADR): fences only. The program vouches for that: it is not detected. Refused for a
-    /// file on a disk.
+    /// The caches themselves are persistent (eADR): fences only. The program guarantees that: it is not detected.
+    /// Refused for a file on a disk.
     Caches,
-    /// msync: every file and block device, at the price of a system call for each transaction. Refused in a memory window, whose
-    /// device msync does not reach.
+    /// msync: for every file and block device, at the cost of a system call for each transaction. Refused in a memory
+    /// window, whose device msync does not reach.
     Sync,
-    /// Neither flushes nor fences: a program that is killed loses nothing, a power cut or a crash of the system may leave
-    /// the file damaged. Transactions are atomic and isolated as ever. For heaps that need not survive a restart.
+    /// Neither flushes nor fences: a killed program loses nothing, a power cut or a crash of the system may leave the
+    /// file damaged. Transactions are still atomic and isolated. For heaps that need not survive a restart.
     Process,
     /// A simulated cache, for tests.
     Simulated(Arc<Simulated>),
 }
 
-/// What survives, and how it is brought about.
+/// The persistence domain of a heap.
 #[derive(Clone, Debug)]
 pub(crate) enum Domain {
     Lines(Flush),
@@ -112,7 +112,7 @@ impl Memory {
         unsafe { self.snapshots.save_in_commit(ranges, |line| self.line(line)) }
     }
 
-    /// Saves what somebody else is about to change.
+    /// Saves data that another thread is about to change.
     #[inline]
     pub fn save(&self, at: u64, bytes: u64) {
         if self.snapshots.is_any() {
@@ -143,7 +143,7 @@ impl Memory {
         };
         let why = if place.is_fixed() { "has failed" } else { "has failed or is full" };
         mapping
-            .report_fault(format!("nvheap: what holds {} {why}: the program ends\n", path.display()))
+            .report_fault(format!("nvheap: the storage of {} {why}: the program ends\n", path.display()))
             .map_err(Error::io("watch", &path.display()))?;
         let start = mapping.start();
         let (holder, bytes) = (Holder::File { mapping, file }, AtomicU64::new(bytes));
@@ -332,7 +332,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Words of a log that nobody writes to as long as they are borrowed: records of an epoch that has ended.
+    /// Words of a log that no thread writes while they are borrowed: records of an epoch that has ended.
     #[inline]
     pub fn settled(&self, at: u64, words: usize) -> Result<&[u64]> {
         let from = self.check(at, words as u64 * 8)?;
@@ -356,7 +356,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Words whose lock the caller holds, so that nobody changes them.
+    /// Words whose lock the caller holds, so that no other thread changes them.
     #[inline]
     pub fn held(&self, at: u64, words: usize) -> Result<&[u64]> {
         let from = self.check(at, words as u64 * 8)?;
@@ -364,7 +364,7 @@ impl Memory {
         Ok(unsafe { std::slice::from_raw_parts(from, words) })
     }
 
-    /// Writes whole lines past the caches. Nobody else reads or writes them meanwhile.
+    /// Writes whole lines past the caches. No other thread accesses them at the same time.
     #[inline(always)]
     pub fn stream(&self, at: u64, words: &[u64]) -> Result<()> {
         let bytes = words.len() * 8;
@@ -386,7 +386,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Stores words and makes them durable. Nobody else stores to them.
+    /// Stores words and makes them durable. No other thread stores to them.
     pub fn persist(&self, at: u64, words: &[u64]) -> Result<()> {
         let bytes = words.len() as u64 * 8;
         self.store(at, words)?;
@@ -472,7 +472,7 @@ impl Memory {
     }
 }
 
-/// What makes a file durable as it is asked for; refused where that would not.
+/// How a file is made durable as requested; refused where that would have no effect.
 fn domain(persistence: &Persistence, path: &Path, place: Place, in_memory: bool) -> Result<Domain> {
     let refuse = |what: &str| {
         Err(Error::NotPersistent(format!(

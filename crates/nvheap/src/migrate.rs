@@ -1,14 +1,15 @@
-//! Heaps of older types become heaps of the program's.
+//! Converts heaps of older types to those of the program.
 //!
-//! 1. Which version a file has is told by the fingerprint of its types. Each version is a brand with types of its own, so old and
-//!    new pointers cannot be mixed up.
-//! 2. A step reads the old heap and returns the new root: one transaction on the new heap. The old heap is a private copy of
-//!    the file in memory, made where it is stored to: what its logs hold is replayed there, and nothing reaches the file.
-//! 3. The new file replaces the old one when it is complete and durable ([`crate::replace`]). A version between the first and the
-//!    last is a file without a name, which ends with the program.
+//! 1. The version of a file is identified by the fingerprint of its types. Each version is a brand with its own
+//!    types, so old and new pointers cannot be mixed up.
+//! 2. A step reads the old heap and returns the new root: one transaction on the new heap. The old heap is a private
+//!    copy of the file in memory: the contents of its logs are replayed there, and nothing reaches the file.
+//! 3. The new file replaces the old one when it is complete and durable ([`crate::replace`]). A version between the
+//!    first and the last is a file without a name, which disappears with the program.
 //!
-//! Rejected: changing objects where they lie. They change their sizes, so nearly all blocks and every pointer to them would, in
-//! more than one transaction; a crash between two of them leaves a heap of two versions, which no program can open.
+//! Rejected: changing objects in place. Their sizes change, so nearly all blocks and every pointer to them would
+//! change, in more than one transaction; a crash between two of them leaves a heap of two versions, which no program
+//! can open.
 
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options, difference, run};
@@ -62,8 +63,8 @@ impl<H: Brand> fmt::Debug for Migration<'_, H> {
     }
 }
 
-/// The step from heaps of brand `Old` to those of brand `New`: `step` is given the old root and a transaction on each heap, and
-/// returns the new root.
+/// The step from heaps of brand `Old` to those of brand `New`: `step` gets the old root and a transaction on each
+/// heap, and returns the new root.
 ///
 /// ```
 /// use nvlab_nvheap::{Brand, Heap, Options, Persist, Result, migrate};
@@ -115,7 +116,7 @@ pub fn migrate<'s, Old: Brand, New: Brand>(
 }
 
 impl<'s, H: Brand> Migration<'s, H> {
-    /// And the step from there to the next version.
+    /// Adds the step from there to the next version.
     pub fn then<Next: Brand>(
         mut self,
         mut step: impl FnMut(&H::Root, &Tx<'_, H>, &Tx<'_, Next>) -> Result<Next::Root> + Send + 's,
@@ -130,13 +131,13 @@ impl<'s, H: Brand> Migration<'s, H> {
         Migration { versions: self.versions, last: PhantomData }
     }
 
-    /// Opens a heap of the last version. If the file has an older one, it is replaced first by what the steps from there on
-    /// make of it; of the newest version, it is opened as it is.
+    /// Opens a heap of the last version. If the file has an older one, the result of the steps from there on replaces
+    /// it first; a heap of the newest version is opened unchanged.
     ///
-    /// A program or machine that stops in the middle leaves the old heap or the new one. The old file is untouched until the new
-    /// one is complete and durable; a step that fails or panics changes nothing. The new heap has the limits of the old one
-    /// or those of `options`, whichever are greater. Every step is one transaction on the new heap, which takes memory in
-    /// proportion to what it makes; what a step changes in the old heap is thrown away.
+    /// If the program or machine stops in the middle, the old heap or the new one remains. The old file is unchanged
+    /// until the new one is complete and durable; a step that fails or panics changes nothing. The new heap has the
+    /// limits of the old one or those of `options`, whichever are greater. Every step is one transaction on the new
+    /// heap, which takes memory in proportion to its result; changes of a step in the old heap are discarded.
     ///
     /// # Errors
     /// [`Error::Schema`] if the file has none of the versions, [`Error::Invalid`] if two of them have the same layout
@@ -161,7 +162,7 @@ impl<'s, H: Brand> Migration<'s, H> {
             return Err(Error::Schema { why });
         };
         if place.is_fixed() {
-            let why = format!("{} is not a file, which could be replaced by one of {self:?}", path.display());
+            let why = format!("{} is not a file, so it cannot be replaced by one of {self:?}", path.display());
             return Err(Error::Invalid(why));
         }
         let replacement = Replacement::of(&file, path)?;
@@ -182,8 +183,8 @@ impl<'s, H: Brand> Migration<'s, H> {
         Heap::open_in(new, path, options)
     }
 
-    /// Versions of the same layout cannot be told apart, nor can a version be told from an earlier one whose files may have the
-    /// words that it has now: its step would never run.
+    /// Versions with the same layout cannot be distinguished, nor can a version be distinguished from an earlier one
+    /// whose files may have the same description of their types: its step would never run.
     fn check_apart(&self, last: u64) -> Result<()> {
         let names = self.versions.iter().map(|version| (version.fingerprint, version.older, version.name));
         let mut known: Vec<(u64, u64, &str)> = Vec::new();

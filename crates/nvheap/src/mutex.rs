@@ -1,4 +1,4 @@
-//! Mutexes of which a panic leaves nothing half changed.
+//! Mutexes that ignore poisoning: a panic leaves nothing half changed.
 
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::PoisonError;

@@ -1,4 +1,4 @@
-//! Heaps in segments of recoverable memory, whose log makes their commits durable.
+//! Heaps in segments of recoverable memory; its log makes their commits durable.
 
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options};
@@ -25,10 +25,10 @@ impl<H: Brand> Heap<H> {
         // Its own logs are not used: they are as small as can be.
         let layout = Options { log_bytes: 8192, ..options.clone() }.layout().fit(region.bytes());
         if !layout.is_sane() {
-            return Err(Error::Invalid(format!("no heap in {segment} can have {options:?}")));
+            return Err(Error::Invalid(format!("{segment} cannot hold a heap with {options:?}")));
         }
         if !place::is_blank(path, &region.read_start(place::BLANK_BYTES)) {
-            return Err(Error::Format { path: path.into(), why: "something else is there already".into() });
+            return Err(Error::Format { path: path.into(), why: "it already holds something else".into() });
         }
         let memory = Memory::in_region(region, path, layout.bytes(layout.pages_max), layout.data());
         Self::make(memory, (layout, options.identity), root)

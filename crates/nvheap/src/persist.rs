@@ -1,8 +1,8 @@
-//! Which values may lie in a heap, and what the heap knows about them.
+//! Which values can be stored in a heap, and what the heap knows about them.
 //!
-//! A value of a heap is bytes in a file that is mapped elsewhere next time, by another build of the program, possibly after
-//! somebody changed the file. So its type has a fixed layout (`repr(C)`), holds nothing that is only meaningful in this
-//! process, changes only through `&mut`, and can say whether bytes are a value of it.
+//! A value of a heap is bytes in a file that is mapped at another address next time, by another build of the program,
+//! possibly after the file was changed by other means. So its type has a fixed layout (`repr(C)`), holds nothing that
+//! is only meaningful in this process, changes only through `&mut`, and can tell whether bytes are a valid value.
 
 use crate::hash::hash_bytes;
 use std::any::TypeId;
@@ -14,7 +14,8 @@ use std::num::{
 
 /// The type of a heap: an empty type that names it, so that pointers into one heap cannot be stored in another.
 ///
-/// Several heaps of a brand may be open; a thread runs a transaction on one of them at a time, so that pointers are not mixed up.
+/// Several heaps of a brand may be open; a thread runs a transaction on one of them at a time, so that pointers are
+/// not mixed up.
 pub trait Brand: Sized + 'static {
     /// The object from which all others are reached.
     type Root: Persist<Self>;
@@ -28,7 +29,7 @@ pub(crate) struct Counted {
     pub is_weak: bool,
 }
 
-/// A type as the heap sees it without knowing it.
+/// A type as the heap knows it, without the Rust type.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeEntry {
     pub id: TypeId,
@@ -43,21 +44,21 @@ pub(crate) struct TypeEntry {
     /// Releases what a value points to.
     pub drop: unsafe fn(*mut u8),
     pub is_valid: unsafe fn(*const u8) -> bool,
-    /// The layout in words: what the fingerprint is made of. `inspect::schema` has the grammar.
+    /// The layout as text, from which the fingerprint is computed. `inspect::schema` has the grammar.
     pub shape: String,
 }
 
-/// The types in words, as the file keeps them: a line for each with its name and its layout.
+/// The types as stored in the file: a line for each with its name and its layout.
 pub(crate) fn words(types: &[TypeEntry]) -> String {
     types.iter().map(|entry| format!("{}\t{}\n", entry.name, entry.shape)).collect()
 }
 
-/// Tells the layouts of all types of a heap from others.
+/// Identifies the layouts of all types of a heap.
 pub(crate) fn fingerprint<'s>(shapes: impl Iterator<Item = &'s str>) -> u64 {
     shapes.fold(1, |hash, shape| hash_bytes(hash, shape.as_bytes()))
 }
 
-/// What the leaf of a `NonZero` integer begins with, in front of its integer's. No name has such a character.
+/// Prefix of the name of a `NonZero` integer. No other name contains this character.
 pub(crate) const NON_ZERO: &str = "nonzero-";
 
 /// Collects the types of a heap, beginning with its root.
@@ -68,9 +69,9 @@ pub struct Shape {
     text: String,
 }
 
-/// What makes a type neither `Send` nor `Sync` and bound to one brand: it cannot leave a transaction.
+/// Makes a type neither `Send` nor `Sync` and bound to one brand: it cannot leave a transaction.
 pub(crate) type Confined<T, H> = PhantomData<(*const T, fn(H) -> H)>;
-/// What makes a type bound to one brand and nothing else.
+/// Makes a type bound to one brand and nothing else.
 pub(crate) type Branded<T, H> = PhantomData<fn(T, H) -> (T, H)>;
 
 /// The identity of the array block of a type, beside that of the type itself.
@@ -91,13 +92,13 @@ unsafe fn is_value<T: Persist<H>, H: Brand>(at: *const u8) -> bool {
     unsafe { T::is_valid(at.cast()) }
 }
 
-/// A value that may lie in the heaps of brand `H`. Use `#[derive(Persist)]`.
+/// A value that can be stored in heaps of brand `H`. Use `#[derive(Persist)]`.
 ///
 /// # Safety
 /// `describe` names every field; `is_valid` is true only for values; no bytes of a value are changed through `&Self`; its
 /// alignment is at most 8.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot lie in a heap of brand `{H}`",
+    message = "`{Self}` cannot be stored in a heap of brand `{H}`",
     label = "not persistent in `{H}`",
     note = "references, boxes, strings and raw pointers mean nothing after a restart: use `Strong`, `PBox`, `PVec` or `PString`",
     note = "a pointer into another heap cannot be stored in this one",
@@ -134,13 +135,13 @@ impl Shape {
         self.types.iter().map(|entry| if entry.is_array { entry.bytes.next_multiple_of(8) as u64 } else { 0 })
     }
 
-    /// What tells the types of one heap from those of another.
+    /// Identifies the types of a heap.
     pub(crate) fn fingerprint(&self) -> u64 {
         fingerprint(self.types.iter().map(|entry| entry.shape.as_str()))
     }
 
-    /// Whether a file with this fingerprint has these types. Until there were words for `NonZero` integers they had those of their
-    /// integers.
+    /// True if a file with this fingerprint has these types. Older versions of this crate described `NonZero`
+    /// integers as their integers.
     pub(crate) fn is_of(&self, kept: u64) -> bool {
         kept == self.fingerprint() || kept == self.older_fingerprint()
     }
@@ -150,20 +151,20 @@ impl Shape {
         fingerprint(older.iter().map(String::as_str))
     }
 
-    /// A value without fields that the heap need know.
+    /// A value whose fields the heap need not know.
     #[doc(hidden)]
     pub fn leaf(&mut self, name: &str) {
         self.text.push_str(name);
         self.text.push(';');
     }
 
-    /// The beginning of a type of the program, or of this library: those begin with a dot.
+    /// Begins a type of the program, or of this library: those begin with a dot.
     #[doc(hidden)]
     pub fn begin(&mut self, kind: &str, version: u32, bytes: usize) {
         self.text.push_str(&format!("{kind} v{version} {bytes}{{"));
     }
 
-    /// A field of it.
+    /// A field of the current type.
     #[doc(hidden)]
     pub fn field<T: Persist<H>, H: Brand>(&mut self, name: &str, offset: usize) {
         const { assert!(align_of::<T>() <= 8, "values in a heap are aligned to at most 8 bytes") }
@@ -171,13 +172,13 @@ impl Shape {
         T::describe(self);
     }
 
-    /// The beginning of a variant with fields.
+    /// Begins a variant with fields.
     #[doc(hidden)]
     pub fn begin_variant(&mut self, name: &str, number: &dyn std::fmt::Display) {
         self.text.push_str(&format!("{name}={number}{{"));
     }
 
-    /// A field of it. Which words of an object are pointers must not depend on what lies in others.
+    /// A field of the variant. Which words of an object are pointers must not depend on the contents of others.
     #[doc(hidden)]
     pub fn field_of_variant<T: Persist<H>, H: Brand>(&mut self, name: &str, offset: usize) {
         const {
@@ -189,7 +190,7 @@ impl Shape {
         self.field::<T, H>(name, offset);
     }
 
-    /// The end of it.
+    /// Ends the current type or variant.
     #[doc(hidden)]
     pub fn end(&mut self) {
         self.text.push('}');
@@ -312,7 +313,7 @@ unsafe impl<H: Brand, T: Persist<H>, const N: usize> Persist<H> for [T; N] {
     }
 }
 
-/// A pair with the layout of C: an entry of a map, say.
+/// A pair with the layout of C, for example an entry of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Pair<A, B>(

@@ -1,4 +1,4 @@
-//! What a heap lies in: a file that grows with it, or something of fixed size: a block device or a memory window.
+//! The storage of a heap: a file that grows with it, or storage of fixed size: a block device or a memory window.
 
 use crate::error::{Error, Result};
 use crate::layout::Header;
@@ -8,8 +8,8 @@ use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// A new heap takes a device only if so many bytes at its beginning are zero: file systems and volumes have their marks there
-/// (btrfs at 64 KiB).
+/// A new heap overwrites a device only if this many bytes at its beginning are zero: file systems and volumes have
+/// their signatures there (btrfs at 64 KiB).
 pub(crate) const BLANK_BYTES: u64 = 128 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(crate) enum Place {
     File,
     /// A block device.
     Device,
-    /// A memory window: simulated memory that its server has this program map (`nvlab serve --mem`). What names it is sealed
-    /// and empty; it can only be mapped.
+    /// A memory window: simulated memory that its server lets this program map (`nvlab serve --mem`). The file that
+    /// names it is sealed and empty; it can only be mapped.
     Window,
 }
 
@@ -62,7 +62,7 @@ impl Place {
         Ok(start)
     }
 
-    /// Whether a heap may be created here: nothing is there, or one whose creation was interrupted.
+    /// True if a heap may be created here: the storage is blank, or holds one whose creation was interrupted.
     pub fn is_blank(self, file: &File, path: &Path) -> Result<bool> {
         let start = self.read_start(file, path, BLANK_BYTES)?;
         Ok(match self.is_fixed() {
@@ -87,8 +87,8 @@ pub(crate) fn bytes(mut file: &File, path: &Path) -> Result<u64> {
     file.seek(SeekFrom::End(0)).map_err(Error::io("measure", &path.display()))
 }
 
-/// Opens what is there: a regular file by its own name only, a device or a window also by a link to it. A device that is in use
-/// is refused.
+/// Opens existing storage: a regular file by its own name only, a device or a window also through a symbolic link. A
+/// device that is in use is refused.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let follow = || OpenOptions::new().read(true).write(true).custom_flags(file::EXCLUSIVE).open(path);
     match file::private().open(path) {
@@ -103,7 +103,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates a file, or opens a device or window that is there; whether the file is new.
+/// Creates a file, or opens an existing device or window; also returns whether the file is new.
 pub(crate) fn create(path: &Path) -> io::Result<(File, bool)> {
     match file::private().create_new(true).open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => match open(path) {

@@ -1,13 +1,13 @@
-//! Values that Rust's own types cannot be in a heap: `Option` of what is no pointer has no layout that another compiler would have to
-//! keep, and `u128` is aligned to more bytes than objects are.
+//! Values that cannot be stored in a heap as Rust's own types: `Option` of a non-pointer has no layout guaranteed
+//! across compilers, and the alignment of `u128` exceeds that of objects.
 
 use crate::Persist;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A value or none, with a fixed layout: an `Option` for heaps. A byte says which, and the value follows.
+/// A value or none, with a fixed layout: an `Option` for heaps. A byte for the variant, then the value.
 ///
-/// Options of pointers and of `NonZero` numbers need it not: those lie in heaps as they are.
+/// `Option`s of pointers and of `NonZero` numbers can be stored in heaps directly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Persist)]
 #[repr(u8)]
 pub enum Maybe<T> {
@@ -27,7 +27,7 @@ impl<T> Maybe<T> {
         }
     }
 
-    /// The value, for a change.
+    /// The value, borrowed mutably.
     pub fn as_mut(&mut self) -> Option<&mut T> {
         match self {
             Maybe::None => None,

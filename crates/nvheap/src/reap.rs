@@ -1,4 +1,4 @@
-//! Transactions that the library runs itself: the rest of a destruction, and the end of a handle.
+//! Transactions that the library runs itself: the rest of a destruction, and the release of handles.
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -7,10 +7,11 @@ use crate::tx::{Lease, List, RawTx, any_lease, is_elsewhere};
 use crate::wait::back_off;
 use std::sync::Arc;
 
-/// How often a transaction for a handle that was dropped is tried again.
+/// Retries of a transaction for a dropped handle.
 const TRIES: u32 = 100;
 
-/// A transaction in which pointers can be dropped, or a part of one. If it is left by an error or a panic, the transaction is undone.
+/// A transaction in which pointers can be dropped, or a nested one. If it is left by an error or a panic, the
+/// transaction is undone.
 pub(crate) struct Entered<'t>(RawTx<'t>);
 
 impl<'t> Entered<'t> {
@@ -24,13 +25,13 @@ impl<'t> Entered<'t> {
         Ok(Entered(tx))
     }
 
-    /// Whether it is no part of another.
+    /// True if it is not nested.
     #[inline(always)]
     pub fn is_outermost(&self) -> bool {
         self.0.context.depth.get() == 1
     }
 
-    /// It ends in order.
+    /// Ends it successfully.
     #[inline(always)]
     pub fn leave(self) {
         self.0.context.depth.set(0);
@@ -53,7 +54,7 @@ pub(crate) fn run_own(tx: RawTx<'_>, body: impl FnMut() -> Result<()>) -> Result
     run_often(tx, u32::MAX, body)
 }
 
-/// The same, so many times at most.
+/// The same, with a maximum number of tries.
 fn run_often(tx: RawTx<'_>, tries_max: u32, mut body: impl FnMut() -> Result<()>) -> Result<()> {
     let mut tries = 0;
     loop {
@@ -83,8 +84,8 @@ pub(crate) fn reap(lease: Lease<'_>, log: usize, list: List) -> Result<()> {
     Ok(())
 }
 
-/// The same up to what is damaged, which stays on the list: later openings try again, and checks report it. Whether there is nothing
-/// more to be done.
+/// The same, but stops at a damaged object, which stays on the list: later openings try again, and checks report it.
+/// Returns true if nothing is left to be done.
 pub(crate) fn reap_undamaged(lease: Lease<'_>, log: usize, list: List) -> Result<bool> {
     match reap(lease, log, list) {
         Err(Error::Damaged { .. }) => Ok(true),
@@ -92,7 +93,7 @@ pub(crate) fn reap_undamaged(lease: Lease<'_>, log: usize, list: List) -> Result
     }
 }
 
-/// After a transaction of this thread, which has happened: destroys what it left to be destroyed.
+/// After a transaction of this thread has committed: destroys what it left to be destroyed.
 pub(crate) fn destroy_rest(lease: Lease<'_>) -> Result<()> {
     let (tx, mut is_done) = (lease.tx(), false);
     while !is_done {
@@ -103,7 +104,7 @@ pub(crate) fn destroy_rest(lease: Lease<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One handle less. The last one destroys an object that has no other pointer.
+/// Removes a handle. Removing the last one destroys an object that has no other pointer.
 pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     let mut handles = locked(&core.handles);
     let Some(count) = handles.get_mut(&at) else { return };
@@ -124,8 +125,8 @@ pub(crate) fn drop_handle(core: &Arc<Core>, at: u64) {
     }
 }
 
-/// Destroys the objects that lived by the handles that this thread has dropped. Those that other transactions hold for long wait for
-/// the next of this thread, or until the heap is opened next.
+/// Destroys the objects whose last handle this thread has dropped. Objects held for long by other transactions wait
+/// for the next transaction of this thread, or the next opening of the heap.
 pub(crate) fn destroy_dropped(lease: Lease<'_>) {
     let tx = lease.tx();
     let next = || tx.context.dropped.borrow_mut().pop();

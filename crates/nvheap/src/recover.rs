@@ -1,8 +1,8 @@
 //! Recovery: replays the records of the epochs that were not finished, in the order of their clocks.
 //!
-//! It reads each log front to back and keeps one record of each half, however large. It may be cut at any point and begin again: records are values,
-//! not differences, and the header names their epochs until they are at home. So are the checksums of what they changed, which are made
-//! anew of what is at home then.
+//! It reads each log front to back and holds one record of each half, of any size. It may be interrupted at any point
+//! and begin again: records are values, not differences, and the header names their epochs until they are at home.
+//! The checksums of what they changed are computed anew from the contents at home.
 
 use crate::error::{Error, Result};
 use crate::layout::{Header, LINE};
@@ -31,12 +31,13 @@ impl Cursor {
         Ok(())
     }
 
-    /// Whether what does not check here says that it is a record of the epoch.
+    /// True if an invalid record still carries the epoch.
     fn is_begun(&self, memory: &Memory) -> Result<bool> {
         Ok(self.at + LINE <= self.end && log::epoch_at(memory, self.at)? == self.epoch)
     }
 
-    /// A whole record of the epoch behind one that does not check was durable later: the one that does not check is damaged.
+    /// If a valid record of the epoch follows an invalid one, the invalid one is damaged: records become durable in
+    /// order.
     fn check_tail(&self, memory: &Memory, identity: u64, end: u64) -> Result<()> {
         for at in (self.at + LINE..end).step_by(LINE as usize) {
             if log::read(memory, identity, at, self.end, self.epoch)?.is_some() {
@@ -47,7 +48,7 @@ impl Cursor {
     }
 }
 
-/// Brings home what was committed, makes it durable, and returns how many records there were.
+/// Writes committed changes home, makes them durable, and returns the number of records.
 pub(crate) fn replay(memory: &Memory, header: &Header) -> Result<u64> {
     let (layout, identity) = (header.layout, header.identity);
     let mut cursors = Vec::new();

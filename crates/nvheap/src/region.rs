@@ -1,10 +1,10 @@
 //! A heap as a region of recoverable memory: its commits are transactions of an `nvlab_rvm` log, which also groups those of
 //! several threads and recovers them. The heap's own logs and epochs are not used.
 //!
-//! What a commit logs is what its record says. The bytes are changed in memory before the log has them, under the locks of their
-//! objects, which nobody else passes until the log has been forced. What was filled in place (zeros in a page that is used
-//! again, the elements of a large array) goes ahead in pieces of its own, of any number: it is free space until the
-//! record is there, and no crash leaves the record without them. So arrays may be larger than the log.
+//! A commit logs the contents of its record. The bytes are changed in memory before they are in the log, under the
+//! locks of their objects, which no other thread passes until the log has been forced. Data filled in place (zeros in
+//! a page that is reused, the elements of a large array) is logged earlier, in any number of pieces: it is free space
+//! until the record is durable, and no crash leaves the record without it. So arrays may be larger than the log.
 
 use crate::error::{Error, Result};
 use crate::mutex::locked;
@@ -23,7 +23,7 @@ pub(crate) struct Region {
     spare: Mutex<Vec<RawTransaction>>,
 }
 
-/// What a commit will change, found to fit into the log.
+/// The changes of a commit, checked to fit in the log.
 #[derive(Debug)]
 pub(crate) struct Prepared(RawTransaction);
 
@@ -38,7 +38,7 @@ fn from_rvm(error: nvlab_rvm::Error) -> Error {
 }
 
 impl Region {
-    /// Maps a segment, as far as it has whole pages.
+    /// Maps the whole pages of a segment.
     pub fn map(rvm: &Arc<Rvm>, segment: &str) -> Result<Region> {
         let bytes = rvm.segment_bytes(segment).map_err(from_rvm)? / 4096 * 4096;
         let memory = rvm.map_raw(segment, 0..bytes).map_err(from_rvm)?;
@@ -53,7 +53,7 @@ impl Region {
         self.memory.bytes() as u64
     }
 
-    /// Up to `most` bytes from the beginning, before anybody uses the heap.
+    /// Up to `most` bytes from the beginning, before the heap is used.
     pub fn read_start(&self, most: u64) -> Vec<u8> {
         // SAFETY: inside the region, and nobody changes it yet: `Region::map` was the only one to map it.
         unsafe { self.memory.slice(0..most.min(self.bytes()) as usize) }.to_vec()
@@ -64,7 +64,7 @@ impl Region {
         self.rvm.recovery().commits
     }
 
-    /// Announces what a commit changes. An error leaves everything as it was.
+    /// Announces the changes of a commit. An error changes nothing.
     pub fn prepare(&self, ranges: Ranges<'_>) -> Result<Prepared> {
         let spare = locked(&self.spare).pop();
         let mut transaction = spare.unwrap_or_else(|| self.rvm.begin_raw(Restore::No));
@@ -82,7 +82,7 @@ impl Region {
         self.finish(prepared, Flush::Yes)
     }
 
-    /// Logs what was stored to space that is free but for the transaction that took it; durable before any later commit is.
+    /// Logs data stored to space that only the transaction that took it uses; it is durable before any later commit.
     pub fn fill(&self, ranges: &[(u64, u64)]) -> Result<()> {
         const PIECE: u64 = 4096;
         for &(at, bytes) in ranges {

@@ -1,4 +1,4 @@
-//! Checksums being made anew, of what is at home: see [`crate::sums`].
+//! Recomputes checksums from the contents at home: see [`crate::sums`].
 
 use crate::compare::Extent;
 use crate::error::{Error, Result};
@@ -15,14 +15,14 @@ const PENDING: usize = 512;
 /// Large blocks that are remembered.
 const LARGE: usize = 16;
 
-/// Nobody else makes any meanwhile.
+/// No other thread recomputes checksums at the same time.
 pub(crate) struct Renewal<'m> {
     sums: &'m Sums,
     memory: &'m Memory,
     /// Large blocks that were found last, and how many were.
     large: [Option<Extent>; LARGE],
     large_count: usize,
-    /// The pages in a row that were found to be free last.
+    /// The run of free pages found last.
     free: Range<u64>,
     batch: Vec<u64>,
     pending: [u64; PENDING],

@@ -1,8 +1,8 @@
-//! A new file that takes the place of another one.
+//! A new file that replaces another one.
 //!
-//! It is written beside the old one, under a hidden name, and renamed over it when it is complete and durable. Until then
-//! the old one is untouched, and the rename is atomic: whatever moment the program or the power ends at, the name leads to the one
-//! or the other. What one that was cut off leaves behind is removed by the next.
+//! It is written in the folder of the old one, under a hidden name, and renamed over it when it is complete and
+//! durable. Until then the old file is unchanged, and the rename is atomic: at whatever moment the program or the
+//! power fails, the name refers to one of the two. The rest of an interrupted replacement is removed by the next one.
 
 use crate::error::{Error, Result};
 use crate::locked::lock;
@@ -25,11 +25,11 @@ impl<'p> Replacement<'p> {
     pub fn of(old: &File, path: &'p Path) -> Result<Replacement<'p>> {
         let old = old.metadata().map_err(Error::io("examine", &path.display()))?;
         if old.nlink() != 1 {
-            let why = format!("{} has other names, which would keep the old file", path.display());
+            let why = format!("{} has hard links, which would keep the old file", path.display());
             return Err(Error::Invalid(why));
         }
         let name =
-            path.file_name().ok_or_else(|| Error::Invalid(format!("{} is no file", path.display())))?;
+            path.file_name().ok_or_else(|| Error::Invalid(format!("{} is not a file", path.display())))?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(".nvheap-new");
@@ -46,7 +46,7 @@ impl<'p> Replacement<'p> {
         &self.beside
     }
 
-    /// A new file, empty and locked. What was begun before loses its name.
+    /// A new file, empty and locked. An earlier, unfinished one loses its name.
     pub fn begin(&self) -> Result<File> {
         // There is one at a time, by whoever has the lock of the old one.
         let _ = std::fs::remove_file(&self.beside);
@@ -56,14 +56,14 @@ impl<'p> Replacement<'p> {
         Ok(new)
     }
 
-    /// Makes the new file durable and puts it in the place of the old one, with the same owner and permissions; returns its
-    /// bytes.
+    /// Makes the new file durable and replaces the old one by it, with the same owner and permissions; returns its
+    /// size in bytes.
     pub fn finish(mut self, new: &File) -> Result<u64> {
         let (beside, path, old) = (&self.beside, self.path, &self.old);
         let own = new.metadata().map_err(Error::io("examine", &beside.display()))?;
         if (own.uid(), own.gid()) != (old.uid(), old.gid()) {
             fchown(new, Some(old.uid()), Some(old.gid()))
-                .map_err(Error::io("give away", &beside.display()))?;
+                .map_err(Error::io("change the owner of", &beside.display()))?;
         }
         new.set_permissions(old.permissions()).map_err(Error::io("allow", &beside.display()))?;
         new.sync_all().map_err(Error::io("sync", &beside.display()))?;

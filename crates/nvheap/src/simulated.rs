@@ -1,8 +1,8 @@
 //! A processor's cache in front of persistent memory, simulated: what a power cut may leave of the stores made so far.
 //!
-//! The durable image changes only at fences. Each line of 64 B that differs from it is *dirty*, or *flushed* with the contents
-//! it had then. A power cut keeps of every such line, independently, the durable contents, the flushed ones or the current
-//! ones: caches may evict a line at any time. What a line held between two events is not among them.
+//! The durable image changes only at fences. Each line of 64 B that differs from it is *dirty*, or *flushed* with the
+//! contents it had at the flush. A power cut leaves every such line, independently, with the durable, the flushed or
+//! the current contents: caches may evict a line at any time. Contents between two events are not covered.
 //!
 //! The same object counts fences and lines exactly, and charges the delays of phase-change memory.
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const LINE: usize = 64;
 
-/// The time phase-change memory takes longer than DRAM: charged, and waited for if asked.
+/// The additional time of phase-change memory over DRAM: charged, and optionally waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delays {
     /// Nanoseconds for each line of an object that a transaction opens. Slide 9 of system 004: 67.
@@ -28,12 +28,12 @@ impl Delays {
     pub const PCM: Delays = Delays { read_ns: 67, write_ns: 215, is_waited_for: false };
 }
 
-/// What has been done so far.
+/// Counts since the cache was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Waits for memory.
     pub fences: u64,
-    /// Flush instructions, of lines that were clean too.
+    /// Flush instructions, also of clean lines.
     pub flushes: u64,
     /// Lines of the home locations that reached memory by a flush.
     pub flushed_lines: u64,
@@ -46,7 +46,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was done since these were counted.
+    /// Counts since `earlier`.
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts {
             fences: self.fences - earlier.fences,
@@ -58,7 +58,7 @@ impl Counts {
         }
     }
 
-    /// What was done together with these.
+    /// The sum of two counts.
     pub fn plus(&self, other: &Counts) -> Counts {
         Counts {
             fences: self.fences + other.fences,
@@ -85,7 +85,7 @@ impl CrashPoint {
         self.unfenced.iter().map(|(_, contents)| contents.len() + 1).collect()
     }
 
-    /// What is found after a cut that leaves of line `i` its choice `pick(i)`; 0 is the durable image.
+    /// The contents after a cut that leaves line `i` with its choice `pick(i)`; 0 is the durable image.
     pub fn image(&self, mut pick: impl FnMut(usize) -> usize) -> Vec<u8> {
         let mut image = (*self.durable).clone();
         for (i, (line, contents)) in self.unfenced.iter().enumerate() {
@@ -127,13 +127,13 @@ impl Simulated {
         self.state().counts
     }
 
-    /// From now on every streamed write and every fence is remembered as a moment of a power cut. Nothing is stored between
-    /// the flushes in front of a fence, so it has what a cut between them leaves.
+    /// From now on every streamed write and every fence is recorded as a possible moment of a power cut. Nothing is
+    /// stored between the flushes before a fence, so the fence covers cuts between them.
     pub fn record(&self) {
         self.state().points = Some(Vec::new());
     }
 
-    /// The moments since [`Simulated::record`], which ends here.
+    /// The moments since [`Simulated::record`]; recording ends.
     pub fn take_points(&self) -> Vec<CrashPoint> {
         self.state().points.take().unwrap_or_default()
     }

@@ -1,15 +1,15 @@
-//! The heap as it was at a moment: what commits overwrite after it is saved first, line by line.
+//! A snapshot of the heap: lines that commits overwrite afterwards are saved first.
 //!
 //! 1. It begins while no commit is in progress, so the file holds whole transactions.
-//! 2. Whoever changes a line saves it before, once for each snapshot. Of two at a time, one saves and the other waits for it, when it has
-//!    itself saved what it has begun to save.
-//! 3. Who reads copies what is there and then takes from the saved lines what has been saved: a change that the copy caught
-//!    had been preceded by saving.
-//! 4. It takes memory for what was changed since it began: a line for each line, and eight bytes for each line of the MiB around it. So
-//!    each takes at most as much as the heap and an eighth more.
+//! 2. A thread that changes a line saves it before, once for each snapshot. If two do so at the same time, one saves
+//!    and the other waits for it, after it has finished what it has itself begun to save.
+//! 3. A reader copies the current contents and then replaces the saved lines by their saved contents: any change that
+//!    the copy caught was saved before.
+//! 4. It takes memory for what was changed since it began: 64 B for each changed line, and eight bytes for each line
+//!    of the MiB around it. So a snapshot takes at most nine eighths of the size of the heap.
 //! 5. What it needs to begin, 24 B for each 64 KiB of the heap, is allocated before commits are held up.
 //!
-//! A heap has [`SNAPSHOTS`] at a time. What one has allocated serves the next, unless it is much.
+//! A heap has at most [`SNAPSHOTS`] at a time. Memory allocated for one is reused for the next, unless it is large.
 //!
 //! Rejected: saved lines in groups of 16, each with its own state. Where changes are scattered, a group was allocated and filled with
 //! zeros for each line, and a line cost two read-modify-writes instead of one.
@@ -22,7 +22,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{self, AtomicPtr, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-/// A heap has so many at a time.
+/// Maximum number of snapshots of a heap at a time.
 pub(crate) const SNAPSHOTS: usize = 4;
 
 const LINE_WORDS: usize = LINE as usize / 8;
@@ -36,11 +36,11 @@ const SLAB: u64 = 1024;
 /// Of the state of a line: the number of the snapshot that it is about is above these bits.
 const PLACE_BITS: u32 = 40;
 const NUMBER_MAX: u64 = u64::MAX >> PLACE_BITS;
-/// Somebody is saving the line. Greater: it is saved, at this place less [`FIRST_PLACE`].
+/// Another thread is saving the line. Greater: it is saved, at this place less [`FIRST_PLACE`].
 const BUSY: u64 = 1;
 const FIRST_PLACE: u64 = 2;
 
-/// What a snapshot has allocated is kept for the next one if it is no more than this.
+/// Maximum memory of a snapshot that is kept for the next one.
 const KEPT_BYTES: u64 = 32 << 20;
 
 type Line = [atomic::AtomicU64; 8];
@@ -176,7 +176,7 @@ impl Snapshot {
         }
     }
 
-    /// Waits until a line is saved that somebody is saving, and returns its place; 0 if nobody is.
+    /// Waits until a line that another thread is saving is saved, and returns its place; 0 if none is.
     #[inline]
     fn wait(&self, state: &AtomicU64) -> u64 {
         loop {
@@ -226,7 +226,7 @@ impl Snapshot {
 /// The snapshots of a heap: what commits look at, and what keeps them for others; and one that has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    /// Whether there is one: all that most commits look at.
+    /// True if a snapshot exists: most commits read only this.
     is_any: AtomicBool,
     current: [AtomicPtr<Snapshot>; SNAPSHOTS],
     kept: Mutex<[Option<Arc<Snapshot>>; SNAPSHOTS]>,
@@ -266,7 +266,7 @@ impl Snapshots {
         self.is_any.store(is_any, Ordering::SeqCst);
     }
 
-    /// Nobody needs one that has ended.
+    /// Frees a snapshot that has ended.
     pub fn free(&self, snapshot: Arc<Snapshot>) {
         let mut kept = locked(&self.kept);
         kept.iter_mut().for_each(|place| drop(place.take_if(|other| Arc::ptr_eq(other, &snapshot))));
@@ -298,7 +298,7 @@ impl Snapshots {
         }
     }
 
-    /// Saves what somebody else is about to change.
+    /// Saves data that another thread is about to change.
     #[cold]
     pub fn save(&self, range: Range<u64>, read: impl Fn(u64) -> [u64; LINE_WORDS]) {
         let kept = locked(&self.kept).clone();

@@ -1,12 +1,12 @@
-//! Which blocks are free.
+//! Allocation of blocks.
 //!
-//! Pages of 64 KiB hold blocks of one size, or are part of a large block; the page table says which, and the header of a block
-//! whether it is in use. Both change with the records of transactions, so a crash leaks nothing. Everything else here is
-//! volatile or a hint: a thread takes a page for each size, finds its free blocks by their headers, and keeps them in a
-//! list. After a crash nothing is rebuilt until somebody needs a block.
+//! Pages of 64 KiB hold blocks of one size, or are part of a large block; the page table says which, and the header
+//! of a block whether it is in use. Both change with the records of transactions, so a crash leaks nothing.
+//! Everything else here is volatile or a hint: a thread takes a page for each size, finds its free blocks by their
+//! headers, and keeps them in a list. After a crash nothing is rebuilt until a block is needed.
 //!
-//! A page that was freed is used again only after the epoch of its records has ended (or a replay would overwrite what is in
-//! it now) and after every transaction that may know its old contents.
+//! A freed page is reused only after the epoch of its records has ended (or a replay would overwrite its new
+//! contents) and after every transaction that may know its old contents.
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, PAGE};
@@ -25,10 +25,10 @@ const SIZES: [u32; 35] = [
 pub(crate) const CLASSES: usize = SIZES.len();
 pub(crate) const SMALL_MAX: u64 = SIZES[CLASSES - 1] as u64;
 const LARGE: u64 = 0xff;
-/// Pages by which a heap grows at least.
+/// Minimum number of pages by which a heap grows.
 const GROWTH_MIN: u64 = 16;
 
-/// What a page table entry says.
+/// The contents of a page table entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Free,
@@ -92,7 +92,8 @@ struct Inner {
     /// Pages of each size that have free blocks.
     partial: Vec<Vec<u64>>,
     is_scanned: bool,
-    /// The hints are right as far as this program goes: what an earlier one did not write down has been looked for.
+    /// The hints are correct for this program: blocks whose hints an earlier one did not write have been searched
+    /// for.
     is_counted: bool,
     has_no_hints: bool,
     /// Free pages at the end of the file, as the last search found them.
@@ -108,7 +109,7 @@ pub(crate) struct Space {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub page: u64,
-    /// Whether it holds blocks of the size that was asked for already.
+    /// True if it already holds blocks of the requested size.
     pub is_partial: bool,
     pub is_zero: bool,
     /// Freed so recently that the epoch must end and transactions must go first: what [`Space::cleaned`] is told then.
@@ -209,7 +210,7 @@ impl Space {
         locked(&self.inner).dirty(page, count);
     }
 
-    /// A thread is done with a page of blocks, of which so many are free.
+    /// A thread releases a page of blocks, of which this many are free.
     pub fn put_back(
         &self,
         memory: &Memory,
@@ -228,7 +229,7 @@ impl Space {
         Ok(())
     }
 
-    /// The first block of a page that nobody has taken is free.
+    /// A page that no thread has taken has its first free block.
     pub fn has_room(&self, class: usize, page: u64) {
         let mut inner = locked(&self.inner);
         if !inner.taken.contains(&page) && inner.is_scanned {
@@ -268,7 +269,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// Counts the free blocks of every page that nobody has taken, once: after a power cut the hints may be old ones. False if that was done before.
+    /// Counts the free blocks of every page that no thread has taken, once: after a power cut the hints may be
+    /// outdated. False if that was done before.
     fn count(&mut self, memory: &Memory, layout: &Layout) -> Result<bool> {
         if std::mem::replace(&mut self.is_counted, true) {
             return Ok(false);
@@ -311,7 +313,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether the checksums of a page that is free, as the page table says, tell that it is not: nobody is given it.
+    /// True if the page table says that a page is free and its checksums contradict it: the page is not used.
     fn is_lost(&mut self, memory: &Memory, page: u64) -> Result<bool> {
         let sums = memory.sums().filter(|_| page < self.zero_from);
         let is_lost = sums.map_or(Ok(false), |sums| sums.has_lost_entry(memory, page))?;

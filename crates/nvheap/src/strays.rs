@@ -1,7 +1,9 @@
-//! Pointers that outlived their transaction: kept where the compiler does not see it (in a variable of the thread), or forgotten.
+//! Pointers that outlived their transaction: kept where the compiler cannot see it (in a thread-local variable), or
+//! forgotten.
 //!
-//! Nobody can tell one of these from the other, and both are rare, so the places they lead to are remembered as long as the
-//! process runs. A pointer to one of these places is examined before it is followed; while there are none, that costs a load.
+//! The two cannot be distinguished, and both are rare, so the places they point to are remembered as long as the
+//! process runs. A pointer to one of these places is examined before it is followed; while there are none, that costs
+//! a load.
 
 use std::any::TypeId;
 use std::collections::HashSet;
@@ -12,7 +14,7 @@ static ANY: AtomicBool = AtomicBool::new(false);
 /// The brand of the heap and the offset in it.
 static PLACES: Mutex<Option<HashSet<(TypeId, u64)>>> = Mutex::new(None);
 
-/// Whether there are any, of any brand.
+/// True if there are any, of any brand.
 #[inline(always)]
 pub(crate) fn any() -> bool {
     ANY.load(Ordering::Relaxed)

@@ -14,7 +14,7 @@ pub struct PString<H: Brand> {
 }
 
 impl<H: Brand> PString<H> {
-    /// An empty one, which takes no block.
+    /// An empty text, which takes no block.
     pub const fn empty() -> Self {
         PString { words: PVec::new(), bytes: 0 }
     }
@@ -42,7 +42,7 @@ impl<H: Brand> PString<H> {
         self.bytes as usize
     }
 
-    /// Whether it has no text.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

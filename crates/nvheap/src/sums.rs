@@ -1,35 +1,36 @@
-//! Checksums of what lies at home, for heaps that have them ([`crate::Options::checksums`]).
+//! Checksums of the contents at home, for heaps that have them ([`crate::Options::checksums`]).
 //!
-//! Each line of 64 B in a page that is in use has one of 4 B, in a table behind the page table: a hash of the line, of where it lies and
-//! of what the page table says about its page. So do the lists of each log of objects to be destroyed. Words of locks count as 0,
-//! as they are never flushed: those of blocks, and those of the elements of large arrays, as the block's header tells. Not summed are
-//! hints, free pages, and the halves of logs, whose records have hashes of their own.
+//! Each line of 64 B in a page in use has one of 4 B, in a table after the page table: a hash of the line, of its
+//! position and of the page table entry of its page. So have the lists of objects to be destroyed of each log. Words
+//! of locks count as 0, as they are never flushed: those of blocks, and those of the elements of large arrays, as
+//! given by the block's header. Hints, free pages, and the halves of logs, whose records have hashes of their own,
+//! have no checksums.
 //!
-//! 1. The checksum of a line is right unless a record of an epoch that is not done names the line, or the entry of its page in
-//!    the page table. Everything that is stored at home is named like that: what is written in place lies in pages that the same record
-//!    takes.
-//! 2. When an epoch ends, the checksums of what its records name are made anew and flushed, before the header says that it is done.
-//!    A commit of the next epoch may change a line meanwhile, so that its sum is of a mixture: its record, which was durable
-//!    before, names it. Recovery does the same with what it replays.
-//! 3. A page is compared as a whole when a transaction first needs something in it (`compare.rs`). Until then nothing in it has been
-//!    changed since the heap was opened, as whoever changes or frees something needs it first: its sums are right, and none was made
-//!    anew of what has not been compared. Threads that compare take turns.
-//! 4. A page that was free is not compared by who takes it: all of its sums are made anew.
-//! 5. Who reads that a page has become free says so durably before the epoch is done, as this may have happened without a record
-//!    (`space::Inner::reclaim`).
+//! 1. The checksum of a line is correct unless a record of an unfinished epoch names the line, or the entry of its
+//!    page in the page table. Everything stored at home is named in this way: data written in place lies in pages
+//!    that the same record takes.
+//! 2. When an epoch ends, the checksums of what its records name are recomputed and flushed, before the header marks
+//!    it finished. A commit of the next epoch may change a line at the same time, so that its sum is of a mixture:
+//!    its record, which was durable before, names it. Recovery does the same with the records it replays.
+//! 3. A page is compared as a whole when a transaction first needs data in it (`compare.rs`). Until then nothing in
+//!    it has changed since the heap was opened, because changing or freeing also needs it first: its sums are
+//!    correct, and none was recomputed from contents that had not been compared. Threads that compare take turns.
+//! 4. A page that was free is not compared when it is taken: all of its sums are recomputed.
+//! 5. A thread that finds that a page has become free makes that durable before the epoch is finished, as it may have
+//!    happened without a record (`space::Inner::reclaim`).
 //!
-//! 6. A page of which the page table says that it is free is taken only if its checksums are not those of small blocks, some of them in use
-//!    (`Sums::has_lost_entry`).
+//! 6. A page that is free according to the page table is taken only if its checksums are not those of small blocks,
+//!    some of them in use (`Sums::has_lost_entry`).
 //!
-//! What is not noticed: damage that happens to a page in memory or on its device after it was compared, where the program then changes
-//! the same line, or in a backup; damage to a block that was taken in an epoch that is not done, all lines of which are summed as they are
-//! found, when the epoch ends and by replay; and damage, between a crash and the recovery from it, to other words of lines that are
-//! replayed. Of a large block whose entry in the page table is damaged, the pages behind its first may be taken by others before they
-//! are compared.
+//! Not detected: damage to a page in memory or on its device after it was compared, if the program then changes the
+//! same line, or in a backup; damage to a block taken in an unfinished epoch, all lines of which are summed as they
+//! are found, when the epoch ends and by replay; and damage, between a crash and the recovery from it, to other words
+//! of lines that are replayed. If the page table entry of a large block is damaged, the pages after its first may be
+//! reused before they are compared.
 //!
-//! Rejected: *a sum for each object*, of which the shape of each has to be known at each change; *a sum for each 4 KiB*, as 64 lines
-//! would have to be read for one that has changed; *a bit in memory for each line that has been compared*, which commits would
-//! have to look at; *comparing all when a heap is opened*.
+//! Rejected: *a sum for each object*, which needs the shape of each object at each change; *a sum for each 4 KiB*,
+//! which needs 64 lines to be read for one that has changed; *a bit in memory for each compared line*, which commits
+//! would have to read; *comparing everything when a heap is opened*.
 
 use crate::layout::{LINE, Layout, PAGE, SUM};
 use crate::sync::Mutex;
@@ -38,7 +39,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a heap with checksums knows about them while it is open.
+/// State of the checksums of an open heap.
 #[derive(Debug)]
 pub(crate) struct Sums {
     pub layout: Layout,
@@ -49,11 +50,11 @@ pub(crate) struct Sums {
     pub strides: Vec<u64>,
     /// A bit for each page: it has been compared, or was free and taken.
     pub known: Box<[AtomicU64]>,
-    /// Held by who compares.
+    /// Held by the thread that compares.
     pub turn: Mutex<()>,
-    /// First pages of large blocks that have been found. Those that are free by now are removed when somebody meets them.
+    /// First pages of large blocks that have been found. Those freed since are removed when they are next looked up.
     pub large: Mutex<BTreeSet<u64>>,
-    /// Where the lists of logs lie that were wrong when the heap was opened.
+    /// Positions of the lists of logs that were damaged when the heap was opened.
     pub wrong_heads: OnceLock<Vec<u64>>,
 }
 

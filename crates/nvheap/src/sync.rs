@@ -1,7 +1,8 @@
-//! What threads of a heap share: the standard library's; in unit tests, what [shuttle] runs in one order after the other.
+//! Synchronisation primitives of a heap: the standard library's; in unit tests, those of [shuttle], which explores
+//! one schedule after the other.
 //!
-//! An atomic is eight bytes, or one, in both, so a word of the heap's memory is one. In tests each access to it is a point at which another
-//! thread may go on.
+//! An atomic is eight bytes, or one, in both, so a word of the heap's memory is one. In tests each access to it is a
+//! point at which another thread may continue.
 //!
 //! [shuttle]: https://docs.rs/shuttle
 

@@ -11,10 +11,11 @@ use std::marker::PhantomData;
 use std::mem::{needs_drop, offset_of};
 use std::num::NonZeroU64;
 
-/// A growable array whose elements are locked and copied one by one, or, in a large one, about 1 KiB of them at a time: an
-/// element of a large array costs what a small object costs. Elements take multiples of 8 bytes.
+/// A growable array whose elements are locked and copied one by one, or, in a large one, about 1 KiB of them at a
+/// time: an element of a large array costs as much as a small object. Elements take multiples of 8 bytes.
 ///
-/// Its length is part of the object it lies in: `push` needs that object for a change, `write` only the element.
+/// Its length is part of the object that contains it: `push` needs a mutable borrow of that object, `write` only of
+/// the element.
 #[repr(C)]
 pub struct PVec<T, H: Brand> {
     block: Option<NonZeroU64>,
@@ -25,17 +26,17 @@ pub struct PVec<T, H: Brand> {
 }
 
 impl<T, H: Brand> PVec<T, H> {
-    /// An empty one, which takes no block.
+    /// An empty array, which takes no block.
     pub const fn new() -> Self {
         PVec { block: None, len: 0, capacity: 0, of: PhantomData }
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether it has no elements.
+    /// True if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -45,7 +46,7 @@ impl<T, H: Brand> PVec<T, H> {
         (self.block, self.len)
     }
 
-    /// How many elements it has room for without another block.
+    /// The number of elements that fit without another block.
     pub fn capacity(&self) -> usize {
         self.capacity as usize
     }
@@ -62,7 +63,7 @@ fn stride<T>() -> u64 {
 }
 
 impl<T: Persist<H>, H: Brand> PVec<T, H> {
-    /// `len` elements made by `value`.
+    /// `len` elements returned by `value`.
     pub fn from_fn(tx: &Tx<'_, H>, len: usize, mut value: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         let mut vec = PVec::new();
         vec.reserve(tx, len)?;
@@ -246,7 +247,7 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         read_value::<T, H>(tx.raw, lock, home)
     }
 
-    /// An element, for a change. The array itself does not change, so it need not be borrowed for one.
+    /// An element, borrowed mutably. The array itself does not change, so a shared borrow of it suffices.
     #[inline]
     pub fn write<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Write<'t, T>> {
         self.trust(tx)?;
@@ -303,7 +304,7 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
         Ok(())
     }
 
-    /// Takes the last element off.
+    /// Removes the last element and returns it.
     pub fn pop(&mut self, tx: &Tx<'_, H>) -> Result<Option<T>> {
         if self.len == 0 {
             return Ok(None);

@@ -3,8 +3,8 @@
 #[cfg(not(test))]
 use std::time::Duration;
 
-/// Waits before something is tried again that another thread is in the way of: longer each time, and not as long as others that
-/// collided with it. Who is in the way for long waits for a disk: it is left the processor.
+/// Waits before retrying after a conflict with another thread: longer each time, and for a different time than others
+/// that collided with it. A conflict that lasts long is a wait for a disk: then this thread sleeps.
 #[cfg(not(test))]
 pub(crate) fn back_off(tries: u32) {
     let mut here = 0_u8;
@@ -19,7 +19,7 @@ pub(crate) fn back_off(tries: u32) {
     }
 }
 
-/// Lets another thread go on.
+/// Lets another thread continue.
 #[cfg(test)]
 pub(crate) fn back_off(_: u32) {
     crate::sync::yield_now();

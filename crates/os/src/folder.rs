@@ -64,7 +64,7 @@ impl LockedFolder {
         let others = foreign_names(folder, record).map_err(FolderError::io("use", folder))?;
         if !others.is_empty() {
             let why = format!(
-                "it holds {} and no {record}, so it is not a state of this kind: name a folder that is new, empty or one",
+                "it holds {} and no {record}, so it is not a state of this kind: name a new or empty folder, or one with such a state",
                 others.join(", ")
             );
             return Err(FolderError::Unusable { path: folder.into(), why });

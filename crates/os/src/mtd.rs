@@ -46,7 +46,7 @@ const MEMGETINFO: libc::Ioctl = libc::_IOR::<Info>(TYPE, 1);
 const MEMGETREGIONCOUNT: libc::Ioctl = libc::_IOR::<libc::c_int>(TYPE, 7);
 const MEMERASE64: libc::Ioctl = libc::_IOW::<EraseInfo>(TYPE, 20);
 
-/// What a device is. ENOTTY says that the file is no MTD device.
+/// What a device is. ENOTTY says that the file is not an MTD device.
 pub fn info(device: &File) -> io::Result<Info> {
     let mut info = Info::default();
     // SAFETY: the request writes one `mtd_info_user`, which is borrowed exclusively and may hold any bytes.

@@ -88,7 +88,7 @@ impl WriteWatch {
         twins.refuse_huge_pages(0);
         let free = |slot: &Slot| slot.end.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         let Some(slot) = REGISTERED.iter().position(free) else {
-            return Err(io::Error::other(format!("{SLOTS} memories are watched already")));
+            return Err(io::Error::other(format!("{SLOTS} memories are already watched")));
         };
         let watched = Box::into_raw(Box::new(Watched {
             start,

@@ -77,7 +77,7 @@ impl Design {
         let reference = self.source.split(',').next().unwrap_or_default();
         if self.text.is_some() && !reference.ends_with(".toml") {
             let why =
-                "a design that is in no file cannot be extended: save it, and scale what is read from there";
+                "a design that is not in a file cannot be extended: save it, load it, and scale that";
             return Err(Trouble::Input(why.to_string()));
         }
         let scaled = nvlab_design::scale::scaled(reference, &self.named.design, bytes)?;

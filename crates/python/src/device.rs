@@ -120,7 +120,7 @@ impl Device {
     ) -> PyResult<Frame> {
         let known = |&code: &u8| {
             Op::from_code(code).ok_or_else(|| {
-                Trouble::Input(format!("{code} is no operation: 0 reads, 1 writes, 2 trims, 3 flushes"))
+                Trouble::Input(format!("{code} is not an operation: 0 reads, 1 writes, 2 trims, 3 flushes"))
             })
         };
         let ops = op.iter().map(known).collect::<Result<Vec<Op>, Trouble>>()?;
@@ -165,7 +165,7 @@ impl Device {
         data: Vec<u8>,
         fua: bool,
     ) -> PyResult<(f64, Bound<'py, PyBytes>)> {
-        let op = Op::from_code(op).ok_or_else(|| Trouble::Input(format!("{op} is no operation")))?;
+        let op = Op::from_code(op).ok_or_else(|| Trouble::Input(format!("{op} is not an operation")))?;
         let (latency, into) = self.with(py, None, move |held, _| {
             let mut into = vec![0; if op == Op::Read && held.keeps() { bytes as usize } else { 0 }];
             let request = Request { op, offset, bytes, fua, ..Request::default() };

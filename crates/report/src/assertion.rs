@@ -45,7 +45,7 @@ impl Operator {
     }
 }
 
-/// A parsed assertion: parse before a run, check after it.
+/// A parsed assertion: parse it before a run, check it after the run.
 #[derive(Clone, Debug)]
 pub struct Assertion {
     text: String,
@@ -59,12 +59,12 @@ pub struct Assertion {
 enum Bound {
     /// A value in the metric's unit.
     Value(f64),
-    /// The other run's value times so much.
+    /// The other run's value times this.
     Times(f64),
 }
 
-/// Behind an answer that chance may have given.
-const CHANCE: &str = "chance may have decided: a longer run, or several, would tell";
+/// Appended to an answer that may be due to chance.
+const CHANCE: &str = "this may be chance: a longer run, or several, would tell";
 
 /// The outcome of an assertion.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ pub struct Verdict {
     pub holds: bool,
     /// One line for people: `waf < 2.5 does not hold: waf is 2.97`.
     pub text: String,
-    /// The other answer is possible too: the bound lies within the 95 % intervals of what was measured.
+    /// The opposite answer is possible too: the bound lies within the 95 % intervals of the measured values.
     pub is_chance: bool,
 }
 
@@ -84,13 +84,13 @@ impl Assertion {
         let fault = |problem: String| format!("assertion `{text}`: {problem}");
         let Some(at) = text.find(['<', '>', '=', '!']) else {
             return Err(fault(
-                "there is no operator; write NAME < VALUE, with < <= > >= == or !=".to_string(),
+                "the operator is missing; write NAME < VALUE, with < <= > >= == or !=".to_string(),
             ));
         };
         let (name, rest) = text.split_at(at);
         let Some((sign, operator)) = OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign)) else {
             let (wrong, right) = if rest.starts_with('=') { ("=", "==") } else { ("!", "!=") };
-            return Err(fault(format!("`{wrong}` is no operator; write `{right}`")));
+            return Err(fault(format!("`{wrong}` is not an operator; write `{right}`")));
         };
         let metric = metric::find(name).map_err(fault)?;
         let value = rest[sign.len()..].trim();
@@ -104,7 +104,7 @@ impl Assertion {
         Ok(Assertion { text: text.to_string(), metric, operator, bound })
     }
 
-    /// Whether it is about a run beside another one.
+    /// True if it compares a run with another one.
     pub fn is_relative(&self) -> bool {
         matches!(self.bound, Bound::Times(_))
     }
@@ -123,8 +123,7 @@ impl Assertion {
             Bound::Value(mean) => (Estimate { mean, interval: 0.0, ..value }, String::new()),
             Bound::Times(times) => {
                 let of_first = estimate(first)?;
-                let beside =
-                    format!(", that of {} {}", first[0].design.name, of_first.shown(self.metric.unit));
+                let beside = format!(", {} has {}", first[0].design.name, of_first.shown(self.metric.unit));
                 let (mean, interval) = (of_first.mean * times, of_first.interval * times.abs());
                 (Estimate { mean, interval, ..of_first }, beside)
             }
@@ -137,7 +136,7 @@ impl Assertion {
         Ok(Verdict { holds, text, is_chance })
     }
 
-    /// Whether another run could answer otherwise. Of equality, which chance would always break, nothing is said.
+    /// True if another run could give the opposite answer. Equality, which chance would always break, is exempt.
     fn is_chance(&self, value: &Estimate, limit: &Estimate) -> bool {
         let is_exact = matches!(self.operator, Operator::Equal | Operator::NotEqual);
         !is_exact && (value.interval > 0.0 || limit.interval > 0.0) && value.overlaps(limit)
@@ -164,7 +163,7 @@ impl Assertion {
         };
         let Bound::Value(limit) = self.bound else {
             return Err(format!(
-                "assertion `{}`: a change needs another design: nvlab compare --fail-if",
+                "assertion `{}`: a relative change needs a second design: nvlab compare --fail-if",
                 self.text
             ));
         };
@@ -229,8 +228,8 @@ fn years(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = &text[number.len()..];
     match UNITS.iter().find(|(name, _)| *name == unit) {
-        Some((_, factor)) => plain(number.trim_end(), "a length of life").map(|value| value * factor),
-        None => Err(format!("`{text}` is not a length of life; write `5 years` or `200 days`")),
+        Some((_, factor)) => plain(number.trim_end(), "a lifetime").map(|value| value * factor),
+        None => Err(format!("`{text}` is not a lifetime; write `5 years` or `200 days`")),
     }
 }
 
@@ -294,14 +293,14 @@ mod tests {
         assert_eq!(error("waff < 2"), "assertion `waff < 2`: there is no metric `waff`; did you mean `waf`?");
         assert_eq!(
             error("waf 2"),
-            "assertion `waf 2`: there is no operator; write NAME < VALUE, with < <= > >= == or !="
+            "assertion `waf 2`: the operator is missing; write NAME < VALUE, with < <= > >= == or !="
         );
-        assert_eq!(error("waf = 2"), "assertion `waf = 2`: `=` is no operator; write `==`");
+        assert_eq!(error("waf = 2"), "assertion `waf = 2`: `=` is not an operator; write `==`");
         assert_eq!(error("waf <"), "assertion `waf <`: there is no value after `<`");
         assert_eq!(error("waf < fast"), "assertion `waf < fast`: `fast` is not a number");
         assert_eq!(
             error("lifetime > 5"),
-            "assertion `lifetime > 5`: `5` is not a length of life; write `5 years` or `200 days`"
+            "assertion `lifetime > 5`: `5` is not a lifetime; write `5 years` or `200 days`"
         );
         assert!(
             error("read.p99 < 2").contains("it has no unit; units: ps, ns, us"),
@@ -328,14 +327,14 @@ mod tests {
         run.lifetime.years = None;
         assert_eq!(
             check("lifetime > 5 years", &run),
-            "lifetime > 5 years does not hold: lifetime is not determined: nothing of what the host wrote was \
+            "lifetime > 5 years does not hold: lifetime is undetermined: no host data has been \
              programmed yet"
         );
         let flash = run.flash.as_mut().unwrap();
         (flash.programs, flash.erases, run.write.bytes) = (0, 0, 0);
         assert_eq!(
             check("lifetime > 5 years", &run),
-            "lifetime > 5 years holds: lifetime is without end: nothing was programmed"
+            "lifetime > 5 years holds: lifetime is unlimited: nothing was programmed"
         );
     }
 

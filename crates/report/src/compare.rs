@@ -3,7 +3,8 @@
 //!
 //! 1. A value is marked "same" if its interval and the baseline's share a point, or if both are equal.
 //! 2. The closing sentences name the best design and how far the others are from it.
-//! 3. For people, what all names share is said once, and equal notes on several designs are one; programs get whole names.
+//! 3. For users, the common part of all names is stated once, and equal notes on several designs are merged; programs
+//!    get full names.
 
 mod machine;
 mod words;
@@ -28,12 +29,12 @@ const GAP: u16 = 3;
 struct Comparison {
     columns: Vec<Metric>,
     rows: Vec<Row>,
-    /// What the names of all designs share, if it is left out of them.
+    /// The common part of the names of all designs, if it is left out of them.
     shared: String,
     workload: String,
     /// How the devices were prepared.
     prepared: Vec<String>,
-    /// Warnings: what a reader must know before trusting a row; `doubts` are those about its values.
+    /// Warnings that a reader needs before using a row; `doubts` are those about its values.
     notes: Vec<String>,
     doubts: Vec<String>,
 }
@@ -52,11 +53,11 @@ struct Row {
 struct Cell {
     values: Vec<f64>,
     estimate: Estimate,
-    /// Whether it cannot be told from the baseline; false in the baseline itself.
+    /// True if it does not differ significantly from the baseline; false in the baseline itself.
     same: bool,
     /// The ratio to the baseline.
     ratio: Option<Estimate>,
-    /// What must be known before it is used.
+    /// Why the value must be used with care.
     doubts: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ pub(super) fn sentences(groups: &[Vec<RunResult>]) -> Vec<String> {
     comparison::<&str>(groups, &[], true).map_or(Vec::new(), |comparison| comparison.sentences())
 }
 
-/// With names for people, or whole ones.
+/// With names for users, or full ones.
 fn comparison<S: AsRef<str>>(
     groups: &[Vec<RunResult>],
     metrics: &[S],
@@ -110,7 +111,7 @@ fn comparison<S: AsRef<str>>(
     Ok(Comparison::new(groups, columns, is_short))
 }
 
-/// Columns that a comparison of recorded programs leaves out.
+/// Columns left out of a comparison of recorded programs.
 const OF_DEVICE: [&str; 6] =
     ["iops", "write.bandwidth", "read.bandwidth", "write.p99_9", "read.p99", "price"];
 
@@ -203,7 +204,7 @@ impl Comparison {
         }
     }
 
-    /// True if a value is a matter of chance.
+    /// True if a value is random.
     fn has_intervals(&self) -> bool {
         self.rows.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.estimate.interval > 0.0)
     }
@@ -306,8 +307,8 @@ impl Parts for Option<Cell> {
     }
 }
 
-/// What a reader must know before trusting a row, and of that what is about its values. What is said of several designs is said
-/// once.
+/// Warnings that a reader needs before using a row, and those of them that are about its values. A warning about
+/// several designs is stated once.
 fn notes(groups: &[Vec<RunResult>], rows: &[Row], columns: &[Metric]) -> (Vec<String>, Vec<String>) {
     let mut workloads: Vec<&str> = groups.iter().flatten().map(|run| run.workload.as_str()).collect();
     workloads.dedup();
@@ -341,7 +342,7 @@ fn cell(column: &Metric, runs: &[RunResult], baseline: Option<Option<&Cell>>) ->
     let values: Vec<f64> = runs.iter().filter_map(|run| column.of(run)).collect();
     let estimate = Estimate::of_runs(column, runs)?;
     let baseline = baseline.flatten().map(|cell| cell.estimate);
-    // Where nothing can be said, not that either.
+    // No warning without a value.
     let said = |baseline: &Estimate| estimate.interval.is_finite() && baseline.interval.is_finite();
     let same = baseline.filter(said).is_some_and(|baseline| estimate.overlaps(&baseline));
     let ratio = baseline.and_then(|baseline| estimate.over(&baseline));
@@ -362,7 +363,7 @@ fn too_short(row: &Row, columns: &[Metric]) -> Option<String> {
     });
     let short: Vec<String> = short.collect();
     (!short.is_empty())
-        .then(|| format!("too short for {}; --until 2% runs until they are known", short.join(", ")))
+        .then(|| format!("too short for {}; --until 2% runs until they are known to 2 %", short.join(", ")))
 }
 
 /// Numbers rows of the same name.

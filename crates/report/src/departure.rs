@@ -1,24 +1,24 @@
-//! Whether a run stayed at the write amplification that its device was prepared to.
+//! Whether a run stayed at the write amplification to which its device was prepared.
 //!
-//! A device is prepared by writes until its write amplification is constant, and that is taken for its steady state. What begins
-//! only later (wear levelling, a cache that fills) or depends on what the preparation did not have (another mix of requests,
-//! flushes) shows in the run: its last quarter is compared with the converged value. It is divided into parts of equal
-//! writes, whose scatter says how well its mean is known.
+//! A device is prepared by writes until its write amplification is constant, which is taken for its steady state.
+//! Effects that begin only later (wear levelling, a cache that fills) or depend on properties the preparation lacks
+//! (another mix of requests, flushes) appear in the run: its last quarter is compared with the converged value. The
+//! quarter is divided into parts of equal writes, whose scatter gives the standard error of its mean.
 
 use nvlab_run::number;
 use nvlab_run::result::{RunResult, Window, WriteAmplification};
 
 /// A difference of this share of the converged value is worth a warning.
 const APART: f64 = 0.05;
-/// Data moved for wear is worth a word from this share of the converged value on.
+/// Data moved for wear levelling is mentioned from this share of the converged value on.
 const WEAR_WORTH: f64 = 0.01;
-/// Parts of a quarter of the run, at least. Each erases [`ERASES`] blocks or more on average: cleaning comes in blocks.
+/// Minimum parts of a quarter of the run. Each erases [`ERASES`] blocks or more on average: cleaning comes in blocks.
 const PARTS: usize = 8;
 const ERASES: u64 = 8;
-/// Standard errors that are put down to chance.
+/// Standard errors attributed to chance.
 const ERRORS: f64 = 3.0;
 
-/// What a reader must know of the write amplification, if that of the last quarter of the run is not the converged one.
+/// A warning if the write amplification of the last quarter of the run differs from the converged one.
 pub fn departure(run: &RunResult) -> Option<String> {
     let state = &run.precondition;
     let expected = state.last_windows[1];
@@ -32,7 +32,7 @@ pub fn departure(run: &RunResult) -> Option<String> {
     let when =
         if (run.write_amplification.total - mean).abs() > APART * expected { " at the end" } else { "" };
     let mut text = format!(
-        "write amplification was {}{when}, not the {} that the device was prepared to",
+        "write amplification was {}{when}, but {} at the end of preconditioning",
         number::two(mean),
         number::two(expected)
     );
@@ -41,12 +41,13 @@ pub fn departure(run: &RunResult) -> Option<String> {
     }
     let wear = run.write_amplification.wear;
     if mean > expected && wear >= WEAR_WORTH * expected && !text.contains("wear levelling") {
-        text += "; wear levelling also moved data that is not rewritten";
+        text += "; wear levelling also moved cold data";
     }
-    Some(text + "; the lifetime is that of this run, not of a steady state")
+    Some(text + "; the lifetime is that of this run, not of steady state")
 }
 
-/// ` (cleaning 1.75 there, 3.40 in the run)`: the part that changed most, and others that changed half as much.
+/// ` (cleaning 1.75 there, 3.40 in the run)`: the part that changed most, and others that changed at least half as
+/// much.
 fn causes(before: &WriteAmplification, after: &WriteAmplification, grew: bool) -> String {
     let sign = if grew { 1.0 } else { -1.0 };
     let parts = WriteAmplification::CAUSES.into_iter().zip(before.parts().into_iter().zip(after.parts()));
@@ -64,7 +65,8 @@ fn causes(before: &WriteAmplification, after: &WriteAmplification, grew: bool) -
     }
 }
 
-/// The mean write amplification of the last quarter of what a run wrote, and its standard error; `None`: too short to say.
+/// The mean write amplification of the last quarter of the writes of a run, and its standard error; `None`: too
+/// short.
 fn last_quarter(series: &[Window]) -> Option<(f64, f64)> {
     let written: u64 = series.iter().map(|window| window.write_bytes).sum();
     let mut seen = 0;
@@ -85,7 +87,7 @@ fn last_quarter(series: &[Window]) -> Option<(f64, f64)> {
     Some((mean(last), (squares / (count - 1.0) / count).sqrt()))
 }
 
-/// The write amplification of windows, weighted by what was written in them.
+/// The write amplification of windows, weighted by the bytes written in them.
 fn mean(windows: &[Window]) -> f64 {
     let weighted = windows.iter().map(|window| window.write_bytes as f64 * window.write_amplification);
     weighted.sum::<f64>() / windows.iter().map(|window| window.write_bytes as f64).sum::<f64>().max(1.0)
@@ -129,13 +131,16 @@ mod tests {
         let text = departure(&with(|n| 3.57 + scatter(n))).unwrap();
         assert_eq!(
             text,
-            "write amplification was 3.57, not the 2.97 that the device was prepared to (cleaning 1.95 there, 2.50 in \
-             the run); wear levelling also moved data that is not rewritten; the lifetime is that of this run, not of a \
+            "write amplification was 3.57, but 2.97 at the end of preconditioning (cleaning 1.95 there, 2.50 in \
+             the run); wear levelling also moved cold data; the lifetime is that of this run, not of \
              steady state"
         );
         // Only the end counts, and it is said to be the end.
         let late = departure(&with(|n| if n < 140 { 2.97 } else { 4.6 })).unwrap();
-        assert!(late.starts_with("write amplification was 4.60 at the end, not the 2.97"), "{late}");
+        assert!(
+            late.starts_with("write amplification was 4.60 at the end, but 2.97 at the end of"),
+            "{late}"
+        );
         assert_eq!(departure(&with(|n| if n < 140 { 4.6 } else { 2.97 })), None);
         // Less than before is as wrong.
         assert!(departure(&with(|_| 1.4)).unwrap().contains("(cleaning 1.95 there, 0.33 in the run)"));

@@ -1,5 +1,5 @@
-//! The documents that programs read: what `run --json`, `compare --json` and a kept `result.json` are, and their JSON
-//! Schema, made from the types themselves.
+//! The documents for programs: `run --json`, `compare --json` and a stored `result.json`, and their JSON Schema, made
+//! from the types themselves.
 //!
 //! Within the version in a document's `schema` no field is renamed or removed; fields may be added.
 
@@ -15,16 +15,16 @@ pub(super) const RUNS: &str = "nvlab.runs/1";
 pub(super) const COMPARISON: &str = "nvlab.compare/2";
 pub(super) const COMPARISON_ROW: &str = "nvlab.compare.row/1";
 
-/// A run: a kept `result.json`, or `run --json`, which adds what was asserted.
+/// A run: a stored `result.json`, or `run --json`, which adds the assertions.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunDocument<'a> {
     /// The result.
     #[serde(flatten)]
     run: &'a RunResult,
-    /// What `--assert` asked.
+    /// The assertions of `--assert`.
     #[serde(skip_serializing_if = "<[Assertion]>::is_empty")]
     asserts: &'a [Assertion],
-    /// What a reader must know before trusting a figure.
+    /// Warnings that a reader needs before using a figure.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -53,9 +53,9 @@ pub struct RunsDocument<'a> {
     schema: &'static str,
     /// One for each seed.
     runs: &'a [RunResult],
-    /// What `--assert` asked, of every run.
+    /// The assertions of `--assert`, of every run.
     asserts: &'a [Assertion],
-    /// What a reader must know before trusting a figure.
+    /// Warnings that a reader needs before using a figure.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -79,15 +79,15 @@ pub(super) struct Comparison<'a> {
     pub schema: &'static str,
     /// The workload's text.
     pub workload: &'a str,
-    /// The design beside which the others are put: the first.
+    /// The baseline of the comparison: the first design.
     pub baseline: &'a str,
-    /// What was compared.
+    /// The metrics compared.
     pub metrics: Vec<MetricEntry<'a>>,
     /// The designs, in the order they were given.
     pub designs: Vec<Design<'a>>,
-    /// What the figures say, for people.
+    /// Conclusions from the figures, for users.
     pub sentences: Vec<String>,
-    /// What a reader must know before trusting a figure.
+    /// Warnings that a reader needs before using a figure.
     pub notes: &'a [String],
 }
 
@@ -111,9 +111,9 @@ pub(super) struct MetricEntry<'a> {
     name: &'a str,
     /// Its key in `values`, with the unit: `write.p99_ns`.
     field: String,
-    /// As people see it.
+    /// Its name for users.
     title: &'a str,
-    /// What it is.
+    /// Its definition.
     about: &'a str,
 }
 
@@ -144,22 +144,22 @@ pub(super) struct Design<'a> {
 pub(super) struct Value<'a> {
     /// Mean of all runs.
     pub mean: f64,
-    /// Half of its 95 % interval, 0 if it is not a matter of chance; `null`: the runs are too short to say.
+    /// Half of its 95 % interval, 0 if it is not random; `null`: the runs are too short.
     pub interval: Option<f64>,
-    /// Of each run.
+    /// The value of each run.
     pub values: &'a [f64],
     /// The mean over that of the baseline; `null` in the baseline itself.
     pub ratio: Option<f64>,
-    /// Half of its 95 % interval; `null` also if the runs are too short to say.
+    /// Half of its 95 % interval; `null` also if the runs are too short.
     pub ratio_interval: Option<f64>,
-    /// Whether it cannot be told from the baseline.
+    /// True if it does not differ significantly from the baseline.
     pub same: bool,
-    /// What must be known before it is used.
+    /// Why the value must be used with care.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub doubts: &'a [String],
 }
 
-/// Any of them.
+/// Any of these documents.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(title = "nvlab results")]

@@ -1,5 +1,5 @@
-//! One run as text for a terminal: what was run, what it got, where the writes and the die time went, what it
-//! costs. Labels stand in one column; lines are wrapped at the width of the style.
+//! One run as text for a terminal: the run, its figures, the causes of writes, die time, cost. Labels are in one
+//! column; lines are wrapped at the width of the style.
 
 mod durable;
 mod lifetime;
@@ -22,10 +22,10 @@ use nvlab_run::result::{
     FlashResult, MemoryResult, OpResult, PricePart, RunResult, TimeSplit, WriteAmplification,
 };
 
-/// Where the text of a labelled line begins.
+/// The column at which the text of a labelled line begins.
 const INDENT: usize = 18;
 
-/// A smaller share of absorbed writes is not worth a line.
+/// A smaller share of absorbed writes is not shown.
 const ABSORBED: f64 = 0.001;
 
 /// A run for people.
@@ -45,7 +45,7 @@ pub fn run_text(run: &RunResult, style: Style) -> String {
     page.text
 }
 
-/// The requests of a run that had some: name and figures.
+/// The kinds of requests that a run had: name and figures.
 pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str, &OpResult)> {
     let [read, write] = match (&run.durable, run.transaction.count > 0) {
         (Some(_), _) => ["read", "commit"],
@@ -62,12 +62,12 @@ pub(super) fn operations(run: &RunResult) -> impl Iterator<Item = (&'static str,
     all.into_iter().filter(|(_, op)| op.count > 0)
 }
 
-/// The rows of a table of latencies: the requests, and what it took to make writes durable.
+/// The rows of a table of latencies: the requests, and the operations that made writes durable.
 pub(super) fn timed(run: &RunResult) -> impl Iterator<Item = (&'static str, &OpResult)> {
     operations(run).chain([("commit", &run.commit)].into_iter().filter(|(_, op)| op.count > 0))
 }
 
-/// `1 host`, `1.92 clean`...: the parts of write amplification that are not nothing.
+/// `1 host`, `1.92 clean`...: the non-zero parts of write amplification.
 pub(super) fn write_parts(run: &RunResult) -> Vec<(&'static str, f64)> {
     let parts = WriteAmplification::CAUSES.into_iter().zip(run.write_amplification.parts());
     parts.filter(|(name, value)| *name == "host" || *value > 0.0).collect()
@@ -82,7 +82,7 @@ pub(super) fn times(run: &RunResult) -> String {
     }
 }
 
-/// Requests asked and served, and whether some are missing.
+/// Requests issued and served, and whether some are missing.
 pub(super) fn requests(run: &RunResult) -> (String, bool) {
     let served = number::count(run.requests_served);
     match run.requests_asked {
@@ -90,8 +90,8 @@ pub(super) fn requests(run: &RunResult) -> (String, bool) {
             let offered = number::count(run.arrivals.map_or(0, |arrivals| arrivals.offered));
             (format!("{offered} offered until the end of the run, {served} served"), true)
         }
-        Some(asked) if asked == run.requests_served => (format!("{served} asked, all served"), false),
-        Some(asked) => (format!("{} asked, {served} served", number::count(asked)), true),
+        Some(asked) if asked == run.requests_served => (format!("{served} issued, all served"), false),
+        Some(asked) => (format!("{} issued, {served} served", number::count(asked)), true),
         None => (format!("{served} served"), false),
     }
 }
@@ -187,7 +187,7 @@ impl Page {
         self.doubts(run, &["iops"]);
     }
 
-    /// What must be known before these figures are used, which stand in the line above.
+    /// The caveats to the figures in the line above.
     fn doubts(&mut self, run: &RunResult, metrics: &[&str]) {
         let doubts: Vec<String> = metrics.iter().filter_map(|name| doubt(name, run)).collect();
         if !doubts.is_empty() {
@@ -223,11 +223,11 @@ impl Page {
         }
         if run.buffer_wait_s > 0.0 {
             let wait = number::time_s(run.buffer_wait_s / run.write.count.max(1) as f64);
-            self.line("Buffer", &format!("a write waited {wait} on average for room in the write buffer"));
+            self.line("Buffer", &format!("writes waited {wait} on average for room in the write buffer"));
         }
         if run.merge_wait_s > 0.0 {
             let wait = number::time_s(run.merge_wait_s / run.write.count.max(1) as f64);
-            self.line("Merges", &format!("a write waited {wait} on average until log blocks were merged"));
+            self.line("Merges", &format!("writes waited {wait} on average until log blocks were merged"));
         }
     }
 
@@ -254,7 +254,7 @@ impl Page {
             self.line(
                 "",
                 &format!(
-                    "{share} of the units written replaced one in the write buffer: no program of their own"
+                    "{share} of the units written replaced one in the write buffer and were not programmed separately"
                 ),
             );
         }
@@ -266,8 +266,7 @@ impl Page {
             self.line("", &lifetime::levelled_later(&later));
         }
         if wa.unaligned > 1.0 {
-            let text =
-                "bytes of units touched for each byte asked to write (parts of units; not in the total)";
+            let text = "bytes of units touched per byte written (partial units; not in the total)";
             self.line("", &format!("{} {text}", number::three(wa.unaligned)));
         }
         if wa.cleaned_blocks > 0 {
@@ -284,7 +283,7 @@ impl Page {
         if let Some(flash) = &run.flash {
             self.flash(run, flash);
         }
-        // Only a device that counts its wear has one.
+        // Only a device that counts its wear has a wear histogram.
         if let Some(hidden) = run.media.first().filter(|_| run.flash.is_none()) {
             self.line("Wear", &lifetime::levelled_evenly(hidden));
         }
@@ -332,7 +331,7 @@ impl Page {
             let done = [(medium.reads, "read"), (medium.programs, "program"), (medium.erases, "erase")];
             let mut parts = done.map(|(count, what)| keep(&number::things(count, what))).to_vec();
             let busy = number::time_s(medium.read_s + medium.program_s + medium.erase_s);
-            parts.push(keep(&format!("{busy} in all")));
+            parts.push(keep(&format!("{busy} in total")));
             parts.push(keep(&match medium.years {
                 Some(years) if run.lifetime.caveat.is_some() => format!("lasts {} (!)", number::years(years)),
                 Some(years) => format!("lasts {}", number::years(years)),
@@ -389,10 +388,10 @@ impl Page {
     }
 }
 
-/// What the write buffer of a memory did, in one line.
+/// The figures of the write buffer of a memory, in one line.
 fn buffer(run: &RunResult, memory: &MemoryResult) -> String {
     let hits = match run.transaction.count {
-        // A block is many words: a share of those would say little.
+        // A block is many words: a share of those would be misleading.
         0 => format!("{} hit", number::things(memory.buffer_hits, "page")),
         _ => {
             let share = memory.buffer_hits as f64 / memory.stores.max(1) as f64;
@@ -400,7 +399,7 @@ fn buffer(run: &RunResult, memory: &MemoryResult) -> String {
         }
     };
     let mut parts = vec![keep(&hits)];
-    parts.push(keep(&format!("{} copied to it", number::things(memory.copied_pages, "page"))));
+    parts.push(keep(&format!("{} copied to the buffer", number::things(memory.copied_pages, "page"))));
     let rate = number::per_second(memory.flushed_pages as f64 / run.simulated_s);
     let mut flushed = format!("{} flushed ({rate}", number::count(memory.flushed_pages));
     if run.transaction.count > 0 {
@@ -411,7 +410,7 @@ fn buffer(run: &RunResult, memory: &MemoryResult) -> String {
     parts.join(", ")
 }
 
-/// Where the time of a memory went, in one line.
+/// The shares of the time of a memory, in one line.
 fn time(split: &TimeSplit) -> String {
     let parts = [
         ("read", split.read),
@@ -435,12 +434,12 @@ pub(super) fn latencies(op: &OpResult) -> [f64; 7] {
     [latency.mean_ns, p50, p95, p99, p99_9, p99_99, max]
 }
 
-/// Not to be broken over lines.
+/// Prevents line breaks inside the text.
 fn keep(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
-/// Lines of at most `width` characters, broken at spaces, of which there may be several.
+/// Lines of at most `width` characters, broken at spaces (also at runs of spaces).
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

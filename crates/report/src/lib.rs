@@ -1,4 +1,4 @@
-//! Results for people and for other programs: text, comparison tables, assertions, and one HTML file.
+//! Results for users and for programs: text, comparison tables, assertions, and one HTML file.
 //!
 //! 1. A report only reads [`nvlab_run::result::RunResult`]: nothing is simulated here, and equal results give equal bytes.
 //! 2. No number mixes simulated time with the time of this computer.
@@ -11,10 +11,10 @@
 //! | `document` | what programs read, and its JSON Schema |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
-//! | `departure` | whether a run stayed at the write amplification that its device was prepared to |
-//! | `warnings` | what a reader must know that no figure shows |
-//! | `names` | designs side by side: what all share is said once |
-//! | `notes` | what must be known before figures are used |
+//! | `departure` | whether a run stayed at the write amplification to which its device was prepared~ |
+//! | `warnings` | warnings that no figure shows~ |
+//! | `names` | names of designs side by side: the common part is stated once~ |
+//! | `notes` | caveats to figures~ |
 //! | `timeline` | one run over time, as Chrome's trace events |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
 
@@ -62,7 +62,7 @@ impl Default for Style {
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A table for people.
+    /// A table for users.
     Human,
     /// A Markdown table.
     Markdown,

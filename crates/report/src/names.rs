@@ -1,23 +1,23 @@
-//! Names of designs side by side: what all of them share is said once, then only what differs.
+//! Names of designs side by side: the part common to all is stated once, then only the differences.
 //!
-//! A design is called by its name and its changes, `ssd-tlc ftl.clean.kind=fifo ftl.spare=20 %`. Of five of them the words that
-//! all have in common fill the line five times over.
+//! A design is named by its name and its changes, `ssd-tlc ftl.clean.kind=fifo ftl.spare=20 %`. In five of them the
+//! common words would fill the line five times over.
 
 use std::collections::BTreeSet;
 
-/// What designs are called in tables for programs; those for people have short names.
+/// The names of designs in tables for programs; those for users have short names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameStyle {
     /// `ssd-tlc ftl.clean.kind=fifo`.
     Whole,
-    /// Only what differs: `fifo`.
+    /// Only the differences: `fifo`.
     Short,
 }
 
-/// Names without what they share.
+/// Names without their common part.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Names {
-    /// What all share, and by what they differ if that is one key; empty if the names are as they were.
+    /// The common part, and the key in which they differ if it is a single one; empty if the names are unchanged.
     pub shared: String,
     /// The names, in their order.
     pub short: Vec<String>,
@@ -31,7 +31,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn of(name: &'a str) -> Parts<'a> {
-        // Where a change begins: a word with an equals sign behind a key.
+        // A change begins at a word with an equals sign after a key.
         let begins = |at: &usize| {
             let word = name[*at..].split(' ').next().unwrap_or_default();
             let key = word.split_once('=').map_or("", |(key, _)| key);
@@ -96,9 +96,9 @@ pub fn short_names(names: &[&str]) -> Names {
     Names { shared, short }
 }
 
-/// Sentences about designs, each with the design's name before it; equal ones of several designs are one.
+/// Sentences about designs, each with the design's name before it; equal sentences about several designs are merged.
 pub fn together(said: &[(String, String)], designs: usize) -> Vec<String> {
-    /// More designs are counted, not named.
+    /// With more designs than this they are counted, not named.
     const NAMED_MAX: usize = 3;
     let mut texts: Vec<&str> = Vec::new();
     for (_, text) in said {

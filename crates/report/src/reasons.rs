@@ -1,8 +1,8 @@
-//! Why a run is as fast as it is: what limits it, in a few lines, from what its meters know.
+//! What limits a run, in a few lines, from its measured figures.
 //!
-//! Each reason is true by a bound, not by a guess: a resource that is busy nearly all of the time is the limit; by Little's
-//! law the requests in flight are rate times latency, and a device with fewer in flight than dies cannot keep them busy.
-//! Where no bound decides, nothing is said.
+//! Each reason follows from a bound, not from a guess: a resource that is busy nearly all of the time is the limit;
+//! by Little's law the requests in flight are rate times latency, and a device with fewer in flight than dies cannot
+//! keep them busy. Without a deciding bound there is no reason.
 
 use nvlab_design::Design;
 use nvlab_run::metric::busy_flash;
@@ -11,18 +11,18 @@ use nvlab_run::result::{OpResult, RunResult};
 
 /// A resource that is busy this share of the time is the limit.
 const SATURATED: f64 = 0.9;
-/// Dies that are busy less than this are worth a word.
+/// Dies that are busy less than this are mentioned.
 const DIES_IDLE: f64 = 0.75;
 /// With less than this many requests in flight on average the workload is the limit.
 const IN_FLIGHT_FEW: f64 = 0.5;
-/// Share of the time of writes, or of a request, that is worth a word.
+/// Share of the time of writes, or of a request, that is mentioned.
 const MOST: f64 = 0.5;
 
-/// Share of the time of reads spent on the map that is worth a word: with nothing else to wait for, a miss is half. Of what was
-/// written, the share whose programs are.
+/// Share of the time of reads spent on the map that is mentioned: without other waiting, a miss is half. For writes,
+/// the share of map programs.
 const PART: f64 = 0.2;
 
-/// What limits a run, most decisive first; empty if nothing can be said.
+/// The limits of a run, most decisive first; empty if none is known.
 pub fn reasons(run: &RunResult) -> Vec<String> {
     let Some(design) = plain_design(run) else { return Vec::new() };
     let load = Load::of(run);
@@ -42,7 +42,8 @@ pub fn reasons(run: &RunResult) -> Vec<String> {
     found
 }
 
-/// The design of a run of plain requests: transactions, programs, stages of software and durable logs have figures of their own.
+/// The design of a run of plain requests: transactions, programs, stages of software and durable logs have their own
+/// figures.
 pub(super) fn plain_design(run: &RunResult) -> Option<Design> {
     let special = run.transaction.count > 0 || run.program.is_some() || run.software.is_some();
     if special || run.durable.is_some() {
@@ -51,11 +52,11 @@ pub(super) fn plain_design(run: &RunResult) -> Option<Design> {
     Design::parse("result", &run.design.resolved_toml, &[]).ok()
 }
 
-/// What the host asks for.
+/// The load offered by the host.
 struct Load {
-    /// Mean requests in flight, those that wait in the host included.
+    /// Mean requests in flight, including those queued in the host.
     in_flight: f64,
-    /// Requests come at their own times, and are served as fast.
+    /// Requests arrive at their own times, and are served at the same rate.
     is_open: bool,
 }
 
@@ -69,7 +70,7 @@ impl Load {
         Load { in_flight, is_open: !run.closed_loop && !grows }
     }
 
-    /// An open loop that asks for little: the share of the time with a request in flight is at most the mean number.
+    /// An open loop with a low load: the share of the time with a request in flight is at most the mean number.
     fn few(&self) -> Option<String> {
         (self.is_open && self.in_flight < IN_FLIGHT_FEW).then(|| {
             let empty = number::share(1.0 - self.in_flight);
@@ -86,8 +87,7 @@ fn link(run: &RunResult, design: &Design) -> Option<String> {
     };
     let (up, down) = (share(run.read.bytes_per_s, path.rate), share(run.write.bytes_per_s, path.rate_write));
     let busy = if path.kind.full_duplex() { up.max(down) } else { up + down };
-    (busy >= SATURATED)
-        .then(|| format!("the link is busy {} of the time: it is the limit", number::share(busy)))
+    (busy >= SATURATED).then(|| format!("the link is the limit: busy {} of the time", number::share(busy)))
 }
 
 /// Dies or channels that are nearly always busy.
@@ -96,43 +96,40 @@ fn flash_full(run: &RunResult) -> Option<String> {
     let dies = busy_flash(flash);
     if flash.busy_channel >= SATURATED {
         return Some(format!(
-            "the channels are busy {} of the time: they are the limit",
+            "the channels are the limit: busy {} of the time",
             number::share(flash.busy_channel)
         ));
     }
     let moved = 1.0 - 1.0 / run.write_amplification.total.max(1.0);
     let moving = match moved >= MOST {
-        true => format!(
-            "; {} of what they program was not asked for by the host (write amplification)",
-            number::share(moved)
-        ),
+        true => format!("; {} of what they program is write amplification", number::share(moved)),
         false => String::new(),
     };
     (dies >= SATURATED)
-        .then(|| format!("the dies are busy {} of the time: they are the limit{moving}", number::share(dies)))
+        .then(|| format!("the dies are the limit: busy {} of the time{moving}", number::share(dies)))
 }
 
-/// A write buffer whose room most of the writes' time was spent waiting for.
+/// A write buffer, if waiting for room in it took most of the time of writes.
 fn buffer(run: &RunResult) -> Option<String> {
     most_of_writing(run, run.buffer_wait_s).map(|share| {
-        format!("the write buffer was full: writes spent {share} of their time waiting for what is behind it")
+        format!("the write buffer was full: writes spent {share} of their time waiting for room in it")
     })
 }
 
-/// Merges that most of the writes' time was spent waiting for.
+/// Merges, if waiting for them took most of the time of writes.
 fn merges(run: &RunResult) -> Option<String> {
     most_of_writing(run, run.merge_wait_s)
         .map(|share| format!("writes spent {share} of their time waiting until log blocks were merged"))
 }
 
-/// The share of the writes' time that a wait took, if it is most of it.
+/// The share of a wait in the time of writes, if it is most of it.
 fn most_of_writing(run: &RunResult, wait_s: f64) -> Option<number::Shown> {
     let writing = run.write.count as f64 * run.write.latency.mean_ns / 1e9;
     let share = wait_s / writing.max(1e-12);
     (wait_s > 0.0 && share >= MOST).then(|| number::share(share.min(1.0)))
 }
 
-/// A map in flash that most of the time of requests was spent waiting for. Buffered writes do not wait for it.
+/// A map in flash, if waiting for it took most of the time of requests. Buffered writes do not wait for it.
 fn map(run: &RunResult) -> Option<String> {
     let map = run.map.as_ref()?;
     let missed = |hits: u64, of: u64| number::share(1.0 - hits as f64 / of.max(1) as f64);
@@ -140,24 +137,24 @@ fn map(run: &RunResult) -> Option<String> {
     let share = map.read_wait_s / reading.max(1e-12);
     (run.read.count > 0 && share >= PART).then(|| {
         format!(
-            "the map does not fit in memory: {} of the look-ups of reads missed it, and reads spent {} of their time \
-             waiting for it",
+            "the map does not fit in memory: {} of the map look-ups of reads missed, and reads spent {} of their time waiting \
+             for the map",
             missed(map.read_hits, map.reads),
             number::share(share.min(1.0))
         )
     })
 }
 
-/// A cache of blocks in SLC mode that took less than half of what was written.
+/// A cache of blocks in SLC mode that took less than half of the writes.
 fn cache(run: &RunResult) -> Option<String> {
     let cache = run.cache.as_ref()?;
     (run.write_amplification.host >= PART && cache.written_share < MOST).then(|| {
         let past = number::share(1.0 - cache.written_share);
-        format!("the SLC cache was full: {past} of what was written went past it")
+        format!("the SLC cache was full: {past} of the writes bypassed it")
     })
 }
 
-/// Requests of all kinds, and the time they took, added up, ns.
+/// The number of requests of all kinds, and their total time in ns.
 pub(super) fn all_time(run: &RunResult) -> (f64, f64) {
     let ops = [&run.read, &run.write, &run.trim, &run.flush];
     ops.iter().fold((0.0, 0.0), |(count, time), op| {
@@ -171,22 +168,19 @@ fn flushes(run: &RunResult) -> Option<String> {
     let share = flushing / all_time(run).1.max(1.0);
     (share >= MOST).then(|| {
         format!(
-            "{} of the requests' time is flushes: each waits until what was written before it is programmed",
+            "{} of the requests' time is flushes: each waits until all earlier writes are programmed",
             number::share(share)
         )
     })
 }
 
-/// Time in the host's software and the link's protocol that is most of a request's.
+/// Time in the host's software and the link's protocol, if it is most of a request's.
 fn overhead(run: &RunResult, design: &Design) -> Option<String> {
     let each = (design.path.overhead_host + design.path.overhead_device).ns() as f64;
     let (count, time) = all_time(run);
     let share = each * count / f64::max(time, 1.0);
     (share >= MOST).then(|| {
-        format!(
-            "{} of a request's time is the host's software and the link's protocol",
-            number::share(share.min(1.0))
-        )
+        format!("{} of a request's time is host software and link protocol", number::share(share.min(1.0)))
     })
 }
 
@@ -201,18 +195,16 @@ fn dies(run: &RunResult, design: &Design, load: &Load) -> Option<String> {
     if let Some(most) = design.array.programs
         && flash.busy_program * dies >= SATURATED * most as f64
     {
-        return Some(format!("dies idle {idle}: of {dies} no more than {most} program at the same time"));
+        return Some(format!("dies idle {idle}: at most {most} of {dies} may program at the same time"));
     }
     let at_device = load.in_flight.min(design.path.queue as f64);
     let in_flight = number::three(at_device);
     Some(match at_device < dies {
-        true => format!(
-            "dies idle {idle}: {in_flight} requests in flight on average keep at most as many of {dies} busy"
-        ),
+        true => {
+            format!("dies idle {idle}: on average only {in_flight} requests are in flight for {dies} dies")
+        }
         false => {
-            format!(
-                "dies idle {idle}: with {in_flight} requests in flight some wait for one die while others have none"
-            )
+            format!("dies idle {idle}: {in_flight} requests in flight are spread unevenly over the dies")
         }
     })
 }

@@ -1,30 +1,30 @@
-//! Where the time of requests went: parts that add up to all of it.
+//! Breakdown of the time of requests: parts that add up to all of it.
 //!
-//! Known are the time of the path (its overhead, its command time, the bytes over the rate of the link) and what the device counts
-//! while a request waits: for room in the write buffer, for merges, for the map, and in the host's queue. What is left of reads
-//! and writes is the medium: its cells, and what a request waits for in front of them and of the link.
+//! Known are the time of the path (its overhead, its command time, the bytes over the rate of the link) and the waits
+//! that the device counts: for room in the write buffer, for merges, for the map, and in the host's queue. The rest
+//! of reads and writes is the medium: its cells, and the waits for them and for the link.
 
 use super::reasons::{all_time, plain_design, reasons};
 use nvlab_run::number;
 use nvlab_run::result::{OpResult, RunResult};
 
-/// Parts of a smaller share are told together.
+/// Smaller parts are combined.
 const SMALL: f64 = 0.005;
 
-/// The name of the small parts together.
+/// The name of the combined small parts.
 pub(super) const OTHER: &str = "the rest";
 
 /// A part of the time of all requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TimePart {
-    /// What the time went to, as `flushes`.
+    /// The activity, as `flushes`.
     pub what: &'static str,
     /// Its share of the time of all requests.
     pub share: f64,
 }
 
-/// The parts of the time of all requests of a run, the largest first; empty for runs whose parts are told otherwise (transactions,
-/// programs, stages of software, durable logs). They add up to 1.
+/// The parts of the time of all requests of a run, the largest first; empty for runs with another breakdown
+/// (transactions, programs, stages of software, durable logs). They add up to 1.
 pub(super) fn time_parts(run: &RunResult) -> Vec<TimePart> {
     let Some(design) = plain_design(run) else { return Vec::new() };
     let (path, ops) = (&design.path, [&run.read, &run.write, &run.trim, &run.flush]);
@@ -35,7 +35,7 @@ pub(super) fn time_parts(run: &RunResult) -> Vec<TimePart> {
     }
     let mut parts = Vec::new();
     let mut part = |what, seconds: f64| parts.push(TimePart { what, share: seconds / (all_ns * 1e-9) });
-    // What is left of each kind, after its share of what every request passes.
+    // The rest of each kind, after its share of the path.
     let mut left = ops.map(spent);
     let mut take = |what, index: usize, seconds: f64| {
         let taken = seconds.clamp(0.0, left[index]);
@@ -45,8 +45,8 @@ pub(super) fn time_parts(run: &RunResult) -> Vec<TimePart> {
     let software = (path.overhead_host + path.overhead_device).seconds();
     let rates = [path.rate, path.rate_write.or(path.rate)];
     for (index, op) in ops.into_iter().enumerate() {
-        take("the host's software and the link's protocol", index, op.count as f64 * software);
-        take("taking up commands", index, op.count as f64 * path.command.seconds());
+        take("host software and link protocol", index, op.count as f64 * software);
+        take("command processing", index, op.count as f64 * path.command.seconds());
         take("the host's queue", index, run.queue_wait_s * op.count as f64 / count);
         let rate = rates.get(index).copied().flatten();
         take("the link", index, rate.map_or(0.0, |rate| rate.transfer(op.bytes).seconds()));
@@ -59,7 +59,7 @@ pub(super) fn time_parts(run: &RunResult) -> Vec<TimePart> {
     joined(parts)
 }
 
-/// Those of the same name together, the largest first, and the small ones as one.
+/// Combines parts of the same name, the largest first, and the small ones as one.
 fn joined(parts: Vec<TimePart>) -> Vec<TimePart> {
     let mut found: Vec<TimePart> = Vec::new();
     for part in parts {
@@ -78,8 +78,8 @@ fn joined(parts: Vec<TimePart>) -> Vec<TimePart> {
     large
 }
 
-/// Where the time of the requests of a run went, and what limits it, in lines with their labels: `flushes 98.8 %, writes in the device
-/// 0.75 %`.
+/// The breakdown of the time of the requests of a run, and its limits, in labelled lines:
+/// `flushes 98.8 %, writes in the device 0.75 %`.
 pub(super) fn why(run: &RunResult) -> Vec<(&'static str, String)> {
     let parts = time_parts(run);
     let words = parts.iter().map(|part| format!("{} {}", part.what, number::share(part.share)));
@@ -121,7 +121,7 @@ mod tests {
         let software = Design::load("ssd-tlc", &[]).unwrap().path;
         let software = (software.overhead_host + software.overhead_device).seconds();
         let of_a_read = software * 1e9 / reads.read.latency.mean_ns;
-        let found = share(&reads, "the host's software and the link's protocol");
+        let found = share(&reads, "host software and link protocol");
         assert!((found / of_a_read - 1.0).abs() < 1e-9, "{found} {of_a_read}");
         assert!(share(&reads, "reads in the device") > 0.8);
 

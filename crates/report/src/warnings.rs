@@ -1,10 +1,10 @@
-//! What a reader must know before trusting a figure: what a run asked of a device that no figure shows.
+//! Warnings about a run that no figure shows.
 
 use super::departure::departure;
 use nvlab_run::number;
 use nvlab_run::result::{ArrivalsResult, RunResult};
 
-/// A smaller share of reads without data is not worth a word.
+/// A smaller share of reads without data is not mentioned.
 const UNWRITTEN: f64 = 0.01;
 
 /// The warnings about a run; none for most.
@@ -30,7 +30,7 @@ fn overload(arrivals: &ArrivalsResult) -> Option<String> {
     let ArrivalsResult { offered_per_s, served_per_s, growth_per_s, .. } = *arrivals;
     (growth_per_s > 0.0).then(|| {
         format!(
-            "the queue grew by {} requests a second ({} offered, {} served): latencies depend on the length of the run",
+            "the queue grew by {} requests per second ({} offered, {} served): latencies depend on the length of the run",
             per_s(growth_per_s),
             per_s(offered_per_s),
             per_s(served_per_s)
@@ -42,19 +42,19 @@ fn overload(arrivals: &ArrivalsResult) -> Option<String> {
 fn unwritten(run: &RunResult) -> Option<String> {
     (run.read.count > 0 && run.unwritten_read_share >= UNWRITTEN).then(|| {
         format!(
-            "{} of what was read holds no data (never written, or trimmed): no cell was read for it, so reads are faster \
-             than those of data",
+            "{} of the reads were of addresses without data (never written, or trimmed): they access no flash and are faster \
+             than reads of data",
             number::share(run.unwritten_read_share)
         )
     })
 }
 
-/// Less than all addresses of a permutation.
+/// Warns if a run covered less than all addresses of a permutation.
 fn part_of_pass(run: &RunResult) -> Option<String> {
     run.part_of_pass.map(|pass| {
         format!(
-            "the run wrote {} of a pass over all its addresses, each once: within a pass write amplification rises and falls, so \
-             run whole ones (--until '{:.2} x capacity')",
+            "the run wrote {} of a pass over its addresses, each once per pass: write amplification rises and falls within a pass, \
+             so run whole passes (--until '{:.2} x capacity')",
             number::share(run.write.bytes as f64 / pass as f64),
             (100.0 * pass as f64 / run.design.capacity_bytes as f64).ceil() / 100.0
         )

@@ -66,12 +66,12 @@ fn obstacle(draws: &[Draws], unit_bytes: u64) -> Option<&'static str> {
         is_fit && draws.start.is_multiple_of(unit_bytes)
     };
     if !draws.iter().all(is_whole) {
-        return Some("writes are not whole units of the map, or of very different sizes");
+        return Some("writes are not whole mapping units, or differ too much in size");
     }
     if proportions(draws).is_none() {
         return Some(
-            "how much each stream writes depends on the device: some have a rate and some a depth, or they read in \
-             different proportions",
+            "the share of the writes that each stream makes depends on the device: some streams have a rate and some a depth, \
+             or they have different shares of reads",
         );
     }
     None
@@ -79,11 +79,11 @@ fn obstacle(draws: &[Draws], unit_bytes: u64) -> Option<&'static str> {
 
 /// Why the writes that bring a device of this design to its steady state are made at full size; `None`: a twin does for them.
 pub(crate) fn why_full_size(design: &Design, workload: &dyn BlockWorkload) -> Option<&'static str> {
-    let Ftl::Page(page) = &design.ftl else { return Some("the controller is no page map") };
+    let Ftl::Page(page) = &design.ftl else { return Some("the controller is not a page map") };
     let Some(draws) = workload.draws() else {
         return Some(
-            "the addresses are not drawn each for itself (they follow each other, are shuffled, come from a trace or a \
-             program, are trimmed, or streams wait for others)",
+            "the addresses are not drawn independently (they are sequential, shuffled, from a trace or a program, trimmed, or \
+             some streams wait for others)",
         );
     };
     if draws.is_empty() {
@@ -203,7 +203,7 @@ pub(super) fn settled(
         batch.len() - before
     };
     let mut fill = Unmeasured { footprint: 0..device.capacity_bytes(), fill };
-    let go_on = &mut |_: &Progress| (steps.on_progress)("filling what the twin left over", 0.0);
+    let go_on = &mut |_: &Progress| (steps.on_progress)("filling what the coarse twin left over", 0.0);
     let filled = unmeasured(device, &mut fill, settling.done.now, &Limit::NONE, go_on)?;
     (settling.done.now, settling.done.requests) = (filled.now, settling.done.requests + filled.requests);
     let expected = settling.report.last_windows[1];

@@ -91,8 +91,8 @@ pub fn read_run(path: &Path) -> io::Result<RunResult> {
             let run: RunResult = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
             Ok(RunResult { wall_s: wall_beside(&file), ..run })
         }
-        Some(other) => Err(wrong(format!("it is of schema `{other}`; this nvlab reads `{SCHEMA}`"))),
-        None => Err(wrong("it is not a result of nvlab: it has no `schema`".to_string())),
+        Some(other) => Err(wrong(format!("its schema is `{other}`; this nvlab reads `{SCHEMA}`"))),
+        None => Err(wrong("it is not a result of nvlab: `schema` is missing".to_string())),
     }
 }
 

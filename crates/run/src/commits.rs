@@ -72,7 +72,7 @@ fn verify(workload: &dyn DurableWorkload, host: &Host) -> Result<(), String> {
     workload.check(host.memory())?;
     match host.data_is_current() {
         Ok(true) => Ok(()),
-        Ok(false) => Err("after the last truncation the data differs from the memory".into()),
+        Ok(false) => Err("after the last truncation, the data differs from the memory".into()),
         Err(error) => Err(error.to_string()),
     }
 }

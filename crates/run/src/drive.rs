@@ -161,7 +161,7 @@ pub enum DriveError {
         source: ControllerError,
     },
     /// What was accepted cannot be finished.
-    #[error("work that was accepted after {at} simulated cannot be finished: {source}")]
+    #[error("background work accepted at {at} of simulated time cannot be finished: {source}")]
     Unfinished {
         /// When it was to finish.
         at: Time,
@@ -169,12 +169,12 @@ pub enum DriveError {
         source: ControllerError,
     },
     /// The simulated clock has reached its end.
-    #[error("simulated time passed 213 days, which is all there is, after {0} requests")]
+    #[error("simulated time exceeded its maximum of 213 days after {0} requests")]
     OutOfTime(u64),
     /// A closed loop whose requests take no time never comes to a limit of time.
     #[error(
-        "{0} requests after each other took no time at all, so the run never comes to its limit of time: reads of what was never written read no cell, \
-         and nothing else takes time here; give the device data (--precondition full), or end after requests (--until 1e6io)"
+        "{0} consecutive requests took no time, so the run never reaches its time limit: reads of unwritten addresses access no \
+         flash, and nothing else takes time here; give the device data (--precondition full), or limit requests (--until 1e6io)"
     )]
     Timeless(u64),
     /// The callback stopped it.

@@ -83,7 +83,7 @@ pub enum TaskError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// Its result cannot be kept.
-    #[error("results cannot be kept in {}: {source}", dir.display())]
+    #[error("cannot store results in {}: {source}", dir.display())]
     Keep {
         /// Where.
         dir: PathBuf,
@@ -99,7 +99,7 @@ pub enum TaskError {
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// Results cannot be kept.
-    #[error("results cannot be kept in {}: {source}", dir.display())]
+    #[error("cannot store results in {}: {source}", dir.display())]
     Keep {
         /// Where.
         dir: PathBuf,
@@ -107,7 +107,7 @@ pub enum EngineError {
         source: io::Error,
     },
     /// No threads to run on.
-    #[error("no threads to run on: {0}")]
+    #[error("cannot start threads: {0}")]
     Threads(String),
     /// It was stopped.
     #[error("interrupted: {finished} of {asked} runs were finished")]

@@ -41,7 +41,7 @@ pub enum RunError {
         design: String,
     },
     /// A workload that does not pass the stages of a design.
-    #[error("design {design} has path.stages, and {why}; leave path.stages out")]
+    #[error("design {design} has path.stages, and {why}; leave out path.stages")]
     Unstaged {
         /// Its name.
         design: String,
@@ -49,7 +49,7 @@ pub enum RunError {
         why: &'static str,
     },
     /// A run that cannot be shown on a live page.
-    #[error("design {design}: {why}; leave --http out")]
+    #[error("design {design}: {why}; leave out --http")]
     Unwatched {
         /// The design.
         design: String,
@@ -66,7 +66,7 @@ pub enum RunError {
     },
     /// Bytes, or a recovery, asked of media that keep none.
     #[error(
-        "design {design}: its media keep no bytes, so none can be read back, nor a power cut be survived"
+        "design {design}: its media store no bytes, so no data can be read back and no power cut survived"
     )]
     NoBytes {
         /// The design.
@@ -101,7 +101,7 @@ pub enum RunError {
         asked: Option<u64>,
     },
     /// The workload produced fewer requests than it announced.
-    #[error("{design}: {served} requests were served, {asked} were asked for")]
+    #[error("{design}: {served} requests were served, {asked} were issued")]
     Short {
         /// The design.
         design: String,
@@ -113,7 +113,7 @@ pub enum RunError {
     /// The workload ended before the limit the user set.
     #[error(
         "{design}: the workload ended after {requests} requests and {simulated}, before --until '{until}'; \
-         leave --until out, or repeat the trace (loop=N)"
+         leave out --until, or repeat the trace (loop=N)"
     )]
     Ended {
         /// The design.
@@ -126,7 +126,7 @@ pub enum RunError {
         until: String,
     },
     /// The device cannot be mounted after a power cut, at the end of the run or when somebody pulled the plug.
-    #[error("{design}: after a power cut nothing is mounted: {why}")]
+    #[error("{design}: the mount after a power cut failed: {why}")]
     Unmounted {
         /// The design.
         design: String,
@@ -156,5 +156,5 @@ impl From<WorkloadError> for RunError {
 }
 
 fn of(asked: Option<u64>) -> String {
-    asked.map(|asked| format!(" (of {asked} asked)")).unwrap_or_default()
+    asked.map(|asked| format!(" (of {asked} issued)")).unwrap_or_default()
 }

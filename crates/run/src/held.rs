@@ -132,7 +132,7 @@ impl HeldDevice {
     ) -> Result<Columns, RunError> {
         let Self { device, plan, log, .. } = self;
         if workload.tenants().is_some() || workload.program().is_some() {
-            let why = "several workloads at once, jobs with rates or pauses, and think=keep need a run";
+            let why = "several concurrent workloads, jobs with rates or pauses, and think=keep are supported only by run";
             return Err(RunError::Unheld { design: plan.design_name.clone(), why });
         }
         let pass = Pass { queue: self.design.path.queue, limit, opened: self.opened };

@@ -100,8 +100,8 @@ impl Task {
         }
         if settings.state.is_left(work.footprint().end, capacity) {
             notes.push(format!(
-                "the workload reaches beyond the {} that the device is filled with: what was never written is read as zeros \
-                 without an access to flash",
+            "the workload reaches beyond the {} that the device was filled with: reads of unwritten addresses return zeros \
+             without a flash access",
                 display_bytes(filled)
             ));
         }
@@ -202,7 +202,7 @@ pub fn batch(
     let promise = Promise::new(until, &*work, source.write_share(), work.unit(), capacity);
     let requests = work.requests().ok_or_else(|| WorkloadError::DoesNotFit {
         what: format!("workload '{}'", source.text()),
-        reason: "a device that is held takes requests for blocks, not transactions".to_string(),
+        reason: "a held device serves block requests, not transactions".to_string(),
     })?;
     Ok((requests, promise.limit))
 }
@@ -215,7 +215,7 @@ fn held(source: &Source, state: Preparation, capacity: u64) -> Result<Preparatio
     let bytes = in_use.bytes(capacity).map_err(refused)?;
     if state.fill < 1.0 || state.span.is_some() {
         let reason =
-            "used= and the fill= or span= of --precondition both say what the device holds: keep one";
+            "used= and fill= or span= of --precondition both set what the device holds: keep one of them";
         return Err(refused(reason.to_string()));
     }
     match in_use.trimmed && state.state != State::Fresh {
@@ -256,8 +256,8 @@ fn effort(design: &Design, name: &str, work: &Work, state: &Preparation) -> Opti
         false => "twin=no",
     };
     Some(format!(
-        "{name}: the way to its steady state takes some {} of processor time, since it is written at full size: {why}. \
-         Faster: --precondition full, or a smaller drive with the same shares (nvlab design scale)",
+        "{name}: reaching its steady state takes about {} of processor time, because it is written at full size: {why}. \
+             Faster: --precondition full, or a smaller drive of the same proportions (nvlab design scale)",
         if minutes < 1.5 { "60 s".to_string() } else { format!("{minutes:.0} minutes") }
     ))
 }

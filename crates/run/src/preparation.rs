@@ -185,8 +185,8 @@ impl FromStr for Preparation {
                 None if number == 0 => {
                     found.state = State::parse(word).ok_or_else(|| {
                         format!(
-                            "`{word}` is no state: write fresh, full, scattered, log-full or steady, then fill=, order=, span=, \
-                             idle=, twin= or seed= after commas"
+            "`{word}` is not a state: write fresh, full, scattered, log-full or steady, then fill=, order=, span=, \
+             idle=, twin= or seed= after commas"
                         )
                     })?;
                 }
@@ -200,7 +200,8 @@ impl FromStr for Preparation {
                 Some(("twin", "no")) => found.twin = false,
                 Some(("twin", "yes")) => found.twin = true,
                 Some(("seed", value)) => {
-                    found.seed = value.parse().map_err(|_| format!("seed: `{value}` is no whole number"))?;
+                    found.seed =
+                        value.parse().map_err(|_| format!("seed: `{value}` is not a whole number"))?;
                 }
                 _ => {
                     return Err(format!(
@@ -226,18 +227,18 @@ impl Preparation {
         let is_written = self.fill < 1.0 || self.is_scattered || self.span.is_some() || self.seed != SEED;
         if self.state == State::Fresh && is_written {
             return Err(
-                "a fresh device is not written: fill, order, span and seed need full, scattered, log-full or steady"
+                "a fresh device has no writes: fill, order, span and seed need full, scattered, log-full or steady"
                     .into(),
             );
         }
         if self.span.is_some() && self.state != State::Steady {
-            return Err("span is where the writes to the steady state go: it needs steady".into());
+            return Err("span restricts the writes towards the steady state: it needs steady".into());
         }
         if !self.twin && self.state != State::Steady {
-            return Err("twin=no is about the writes to the steady state: it needs steady".into());
+            return Err("twin=no concerns the writes towards the steady state: it needs steady".into());
         }
         if self.span.is_some_and(|span| span > self.fill) {
-            return Err("span reaches beyond what is filled: it must not be above fill".into());
+            return Err("span must not be larger than fill".into());
         }
         Ok(self)
     }

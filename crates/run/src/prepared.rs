@@ -98,7 +98,8 @@ impl Shelf {
         match kept {
             Ok(kept) => self.part_kept.store(part && kept, Ordering::Relaxed),
             Err(error) => {
-                let why = format!("prepared devices are not kept in {}: {error}", self.folder.display());
+                let why =
+                    format!("preconditioned devices cannot be cached in {}: {error}", self.folder.display());
                 *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
             }
         }

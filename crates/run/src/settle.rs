@@ -106,7 +106,7 @@ impl Settling {
             false => format!("settling: round {round}, {:.0} % of the first erases", 100.0 * erases_share),
             true => {
                 let apart = 100.0 * (a - b).abs() / b;
-                format!("settling: round {round}, WA {b:.2}, {apart:.1} % apart (1 % wanted)")
+                format!("settling: round {round}, WA {b:.2}, {apart:.1} % apart (target: 1 %)")
             }
         }
     }

@@ -60,7 +60,7 @@ pub fn run_requests(
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     if design.path.software.is_some() && workload.tenants().is_some() {
-        let why = "several streams at once, and jobs with rates or pauses, pass no software";
+        let why = "several concurrent streams, and jobs with rates or pauses, bypass the host's software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
     let bytes = kept_payload(design, workload, &plan.state);
@@ -94,7 +94,7 @@ fn run_transactions(
 ) -> Result<RunResult, RunError> {
     let clock = std::time::Instant::now();
     if design.path.software.is_some() {
-        let why = "loads and stores of words pass no software";
+        let why = "loads and stores bypass the host's software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
     let mut stores = own.map(|own| precondition::stores(own, design.ftl.unit_bytes()));

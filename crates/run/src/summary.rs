@@ -281,8 +281,8 @@ fn counted_by_lines(insides: &Insides) -> Option<String> {
     (pram.line_share > 0.0 && pram.line_share < 0.5).then(|| {
         let times = (1.0 / pram.line_share).round();
         format!(
-            "wear is counted by lines, of which a write programmed 1/{times} on average: if its writes spread over a line, the \
-             lifetime is up to {times} times longer"
+        "wear is counted per line, of which a write programmed 1/{times} on average: if the writes spread evenly over a line, the \
+         lifetime is up to {times} times longer"
         )
     })
 }

@@ -17,7 +17,7 @@ pub enum Error {
     },
     /// An earlier write or force failed, so nobody knows what is durable: the log takes no more work until it is opened
     /// again, which recovers it.
-    #[error("the log takes no more work until it is opened again: {0}")]
+    #[error("the log accepts no work until it is opened again: {0}")]
     Failed(Arc<Error>),
     /// Somebody else has the log open.
     #[error("{} is in use", _0.display())]

@@ -94,7 +94,7 @@ fn check_file(path: &Path) -> Result<()> {
     if std::fs::metadata(path).map_err(Error::io("examine", &path.display()))?.is_file() {
         return Ok(());
     }
-    let why = "it is no regular file, so there is no safe place for a copy beside it: copy it to a file, and salvage that";
+    let why = "it is not a regular file, so a copy cannot be placed next to it: copy it to a file, and salvage that";
     Err(Error::Invalid(format!("{}: {why}", path.display())))
 }
 

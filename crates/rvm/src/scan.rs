@@ -210,7 +210,7 @@ impl<'w> Window<'w> {
             Some(Some(Err(why))) => Err(damaged(self.log, position, why)),
             // The first one is whole, if it is one.
             None if at > 0 => Ok(None),
-            _ => Err(damaged(self.log, position, "a record does not check".into())),
+            _ => Err(damaged(self.log, position, "a record is invalid".into())),
         }
     }
 }
@@ -240,7 +240,7 @@ fn durable_behind(reader: &mut Reader<'_>, status: &Status, position: u64) -> Re
     let mark = lock(log).mark();
     if let Some(mark) = mark.filter(|&mark| position < mark) {
         return Ok(Some(format!(
-            "a record does not check, but everything before position {mark} was durable"
+            "a record is invalid, but everything before position {mark} was durable"
         )));
     }
     let later = match mark {
@@ -254,7 +254,7 @@ fn durable_behind(reader: &mut Reader<'_>, status: &Status, position: u64) -> Re
         },
     };
     let why = "was written after it was durable";
-    Ok(later.map(|later| format!("a record does not check, but one at position {later} {why}")))
+    Ok(later.map(|later| format!("a record is invalid, but one at position {later} {why}")))
 }
 
 /// The position of the first record with a barrier that is whole between `from` and `limit`.

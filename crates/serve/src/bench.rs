@@ -151,18 +151,18 @@ impl Bench<'_> {
 
 /// Serves a new device of a design and measures it.
 pub fn bench(name: &str, design: &Design, size: BenchSize) -> Result<Served, ServeError> {
-    let before = usage::begin_peak().map_err(ServeError::io("cannot tell the memory"))?;
+    let before = usage::begin_peak().map_err(ServeError::io("cannot read the memory usage"))?;
     let options = DriveOptions { time: TimeMode::Fast, seed: 1, ..DriveOptions::default() };
     let drive = Arc::new(Drive::open(name, design, &options)?);
     if drive.capacity_bytes() < LARGE.0 as u64 {
-        return Err(ServeError::Options(format!("{name} is too small to be measured")));
+        return Err(ServeError::Options(format!("{name} is too small to measure")));
     }
-    let folder = tempfile::tempdir().map_err(ServeError::io("cannot make a folder"))?;
+    let folder = tempfile::tempdir().map_err(ServeError::io("cannot create a folder"))?;
     let socket = folder.path().join("nbd.sock");
     let export = Export { name: name.into(), drive: Arc::clone(&drive) };
     let _server = NbdServer::start(&Address::Unix(socket.clone()), vec![export])?;
     let ran = Bench { drive: &drive, socket: &socket, size }.run();
-    let served = ran.map_err(ServeError::io(format!("{name} failed while it was measured")))?;
-    let peak = usage::peak().map_err(ServeError::io("cannot tell the memory"))?;
+    let served = ran.map_err(ServeError::io(format!("{name} failed during the measurement")))?;
+    let peak = usage::peak().map_err(ServeError::io("cannot read the memory usage"))?;
     Ok(Served { memory_bytes: peak.saturating_sub(before), ..served })
 }

@@ -33,7 +33,7 @@ impl FromStr for TimeMode {
             "fast" => Ok(TimeMode::Fast),
             text => match text.strip_prefix('x').and_then(slower) {
                 Some(times) => Ok(TimeMode::Slower(times)),
-                None => Err("write real, fast, or x and how many times slower, 1 to 1000000, as x10".into()),
+                None => Err("write real, fast, or xN (N times slower, 1 to 1000000), e.g. x10".into()),
             },
         }
     }

@@ -47,7 +47,7 @@ pub enum ServeError {
     },
     /// The state has another size.
     #[error(
-        "{} holds a window of {found} B, {asked} B were asked for: leave out the size, or use another folder",
+        "{} holds a window of {found} B, not {asked} B: leave out the size, or use another folder",
         folder.display()
     )]
     Size {
@@ -59,7 +59,7 @@ pub enum ServeError {
         found: u64,
     },
     /// Another server has this state, or a program that outlived its server still maps it.
-    #[error("{} is in use: another server has it, or a program that its last server left behind", _0.display())]
+    #[error("{} is in use: by another server, or by a program its last server left behind", _0.display())]
     Busy(PathBuf),
     /// The controller could not recover from its media.
     #[error("the device cannot be recovered from its state: {0}")]
@@ -68,7 +68,7 @@ pub enum ServeError {
     #[error("the device failed: {0}")]
     Failed(String),
     /// A bug in nvlab: it panicked, and did nothing more to what it served then.
-    #[error("this is a fault of nvlab, not of your input: {0}")]
+    #[error("this is a bug in nvlab, not in your input: {0}")]
     Bug(String),
 }
 

@@ -78,12 +78,12 @@ fn make(folder: &Path) -> Result<(), ServeError> {
         && error.raw_os_error() == Some(libc::ENOTCONN)
     {
         let why = format!(
-            "{0}: a server that was killed left it mounted; unmount it: `fusermount3 -u {0}`, as root `umount {0}`",
+            "{0} is still mounted by a server that was killed; unmount it: `fusermount3 -u {0}`, as root `umount {0}`",
             folder.display()
         );
         return Err(ServeError::Options(why));
     }
-    std::fs::create_dir_all(folder).map_err(ServeError::io(format!("cannot make {}", folder.display())))
+    std::fs::create_dir_all(folder).map_err(ServeError::io(format!("cannot create {}", folder.display())))
 }
 
 struct Files {

@@ -44,7 +44,7 @@
 //! Safety: `unsafe` is in `sys` only, and in the crates `nvlab-os` and `nvlab-window-preload`.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("userfaultfd is Linux");
+compile_error!("userfaultfd exists only on Linux");
 
 pub mod bench;
 mod clock;

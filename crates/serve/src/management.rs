@@ -86,7 +86,7 @@ impl ManagementServer {
         };
         let limits = ConnectionLimits { handshake: PATIENCE, ..ConnectionLimits::default() };
         let connections = Connections::new(name, limits, Log::default());
-        let connections = Arc::new(connections.map_err(ServeError::io("cannot make an event counter"))?);
+        let connections = Arc::new(connections.map_err(ServeError::io("cannot create an eventfd"))?);
         let site = Arc::new(Site::new(drives, others, address.is_remote())?);
         let fragment = site.fragment();
         let of_thread = Arc::clone(&connections);

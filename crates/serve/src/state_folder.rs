@@ -72,8 +72,8 @@ impl StateFolder {
         let failed = || ServeError::io(format!("cannot use {}", path.display()));
         let mut mapping = Mapping::shared(&file, bytes).map_err(failed())?;
         let text = format!(
-            "nvlab: {}: a page of this file cannot be had: the disk is full, or it failed, or the file was made shorter. What \
-             was answered is kept; with room on the disk the next start goes on as after a power cut\n",
+            "nvlab: {}: cannot access a page of this file: the disk is full or failed, or the file was truncated. Acknowledged \
+             data is kept; with room on the disk, the next start recovers as after a power cut\n",
             path.display()
         );
         mapping.report_fault(text).map_err(failed())?;
@@ -85,7 +85,7 @@ impl StateFolder {
         let free = self.folder.free_bytes()?;
         if free < bytes {
             eprintln!(
-                "nvlab: {}: the media take up to {bytes} B, the disk has {free} B: when it is full, nothing is served any more",
+                "nvlab: {}: the media take up to {bytes} B, the disk has {free} B free: when it is full, serving stops",
                 self.path().display()
             );
         }
@@ -103,8 +103,7 @@ pub fn file_name(name: &str) -> Result<&str, ServeError> {
     match one && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control) {
         true => Ok(name),
         false => Err(ServeError::Options(format!(
-            "a design called `{name}` cannot be a file or folder of this name: that has 1 to {NAME_BYTES_MAX} bytes, no `/`, and \
-             is not `.` or `..`"
+            "the design name `{name}` cannot be used as a file name: 1 to {NAME_BYTES_MAX} bytes, no `/`, not `.` or `..`"
         ))),
     }
 }
@@ -114,8 +113,8 @@ pub(crate) fn check_format(found: u32, known: u32) -> Result<(), String> {
     match found == known {
         true => Ok(()),
         false => Err(format!(
-            "format {found} is not {known}, the one known: another version of nvlab made it. Serve it with that version, or \
-             use a new folder"
+            "format {found} is not {known}, the only one supported: another version of nvlab wrote it. Serve it with that \
+             version, or use a new folder"
         )),
     }
 }

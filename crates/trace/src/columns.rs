@@ -70,7 +70,7 @@ impl Columns {
                 Op::Read | Op::Write | Op::Trim if bytes == 0 => Some("only a flush has 0 bytes"),
                 _ if offset.checked_add(bytes.into()).is_none() => Some("it ends beyond 2^64"),
                 _ if columns.at_ps.last().is_some_and(|&last| last > at) => {
-                    Some("it is asked for before the one in front of it")
+                    Some("it is issued before the previous one")
                 }
                 _ => None,
             };
@@ -332,7 +332,7 @@ impl Columns {
             return Err("an operation that does not exist");
         }
         if (op & 3 == Op::Flush as u8) != (bytes == 0) {
-            return Err("a flush with bytes, or another request with none");
+            return Err("a flush with a length, or another request without one");
         }
         if self.offset[row].checked_add(bytes as u64).is_none() {
             return Err("an address past 2^64");
@@ -341,7 +341,7 @@ impl Columns {
             return Err("a volume without a name");
         }
         if row > 0 && self.at_ps[row] < self.at_ps[row - 1] {
-            return Err("a time before the one above it");
+            return Err("a time earlier than the previous one");
         }
         Ok(())
     }

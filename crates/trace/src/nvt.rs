@@ -138,12 +138,12 @@ pub fn decode(bytes: &[u8], file: &str) -> Result<Columns, TraceError> {
 fn unfold(bytes: &[u8]) -> Result<Columns, String> {
     let mut front = Bytes(bytes);
     if front.take(MAGIC.len())? != MAGIC {
-        return Err("it does not begin like a column file".to_owned());
+        return Err("it does not start like an nvt file".to_owned());
     }
     let version = front.u32()?;
     if !VERSIONS.contains(&version) {
         let [oldest, newest] = VERSIONS;
-        return Err(format!("it is of version {version}; this nvlab reads versions {oldest} and {newest}"));
+        return Err(format!("its version is {version}; this nvlab reads versions {oldest} and {newest}"));
     }
     let header_bytes = front.u32()? as usize;
     let mut header = Bytes(front.take(header_bytes)?);
@@ -152,13 +152,13 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
     }
     let rows = header.u64()?;
     if rows > ROWS_MAX {
-        return Err(format!("it claims {rows} requests; at most {ROWS_MAX} can be read"));
+        return Err(format!("its header states {rows} requests; at most {ROWS_MAX} can be read"));
     }
     let hash = header.u64()?;
     let origin = Origin { format: header.text()?, hash };
     let volume_count = header.u32()?;
     if volume_count > 1 << 16 {
-        return Err(format!("it claims {volume_count} volumes; there are at most 65536"));
+        return Err(format!("its header states {volume_count} volumes; the limit is 65536"));
     }
     let volumes = (0..volume_count).map(|_| header.text()).collect::<Result<Vec<_>, _>>()?;
     let mut parts = [&[][..]; COLUMN_NAMES.len()];
@@ -187,7 +187,7 @@ fn unfold(bytes: &[u8]) -> Result<Columns, String> {
     }
     let mut now = 0u64;
     for at in &mut columns.at_ps {
-        now = now.checked_add(*at).ok_or("its times pass 2^64 ps")?;
+        now = now.checked_add(*at).ok_or("its times exceed 2^64 ps")?;
         *at = now;
     }
     match (0..rows).find_map(|row| columns.check_row(row).err().map(|reason| (row, reason))) {
@@ -317,7 +317,7 @@ struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or("the file is cut short")?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or("the file is truncated")?;
         self.0 = rest;
         Ok(taken)
     }

@@ -89,7 +89,7 @@ impl fmt::Display for ReadReport {
             write!(f, "; {} out of order, sorted", self.reordered)?;
         }
         if self.trims_cut > 0 {
-            write!(f, "; {} trims over 2 GiB cut into pieces", self.trims_cut)?;
+            write!(f, "; {} trims over 2 GiB split", self.trims_cut)?;
         }
         match (self.answered, self.unanswered) {
             (0, _) => {}

@@ -123,8 +123,8 @@ impl<R: Read> Read for Explained<R> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize> {
         self.0.read(into).map_err(|error| match error.kind() {
             ErrorKind::Interrupted => error,
-            ErrorKind::UnexpectedEof => Error::new(error.kind(), format!("the {} data end early", self.1)),
-            kind => Error::new(kind, format!("the {} data are damaged: {error}", self.1)),
+            ErrorKind::UnexpectedEof => Error::new(error.kind(), format!("the {} data ends early", self.1)),
+            kind => Error::new(kind, format!("the {} data is damaged: {error}", self.1)),
         })
     }
 }

@@ -66,7 +66,7 @@ pub fn file(name: &str) -> Result<File, TraceError> {
     let found = kept().get(name).cloned();
     found.ok_or_else(|| TraceError::Refused {
         what: format!("{PREFIX}{name}"),
-        reason: "this process has no such table: the Python package makes them of data frames".to_owned(),
+        reason: "this process has no such table: the Python package makes them from data frames".to_owned(),
     })
 }
 

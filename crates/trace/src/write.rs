@@ -102,7 +102,7 @@ pub fn write(
 fn only_read(format: Format, path: &Path) -> TraceError {
     let written: Vec<&str> =
         Format::ALL.into_iter().filter(|format| format.is_written()).map(Format::name).collect();
-    let reason = format!("{format} is only read; written are {}", written.join(", "));
+    let reason = format!("{format} is input only; output formats: {}", written.join(", "));
     TraceError::Table { file: path.display().to_string(), reason }
 }
 
@@ -129,7 +129,7 @@ fn write_lines(
         let length = if format == Format::Spc { 0 } else { request.bytes as u64 };
         if !request.offset.is_multiple_of(sector) || !length.is_multiple_of(sector) {
             let reason = format!(
-                "offset {} with {} bytes is not whole sectors of {sector} B; add align={sector}B",
+                "offset {} and {} bytes are not whole sectors of {sector} B; add align={sector}B",
                 request.offset, request.bytes
             );
             return Err(TraceError::NotWritable { row, format: format.name(), reason });

@@ -238,7 +238,7 @@ fn an_unknown_format_lists_the_known_ones() {
     };
     assert_eq!(
         message("some,thing,else\n"),
-        "x.csv: its first lines fit no trace format; if it is a table, say what its columns are, as in \
+        "x.csv: its first lines match no trace format; for a table, give its columns, e.g. \
          columns=time_s,op,offset_bytes,length_bytes; add one of :msr, :spc, :blkparse, :iolog, :mqsim, :alibaba, \
          :tencent, :systor, :fiu, :cachelib, :baleen after the name, as in 'x.csv:msr'"
     );
@@ -283,7 +283,7 @@ fn what_a_format_cannot_say_is_counted_or_refused() {
     columns.push(Request { op: Op::Read, offset: 100, bytes: 512, ..Request::default() });
     assert_eq!(
         written(&columns, Format::Mqsim).unwrap_err().to_string(),
-        "request 3 cannot be written as mqsim: offset 100 with 512 bytes is not whole sectors of 512 B; add \
+        "request 3 cannot be written as mqsim: offset 100 and 512 bytes are not whole sectors of 512 B; add \
          align=512B"
     );
 }

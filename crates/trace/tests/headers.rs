@@ -56,12 +56,12 @@ fn units_of_sizes_in_names_count_or_are_refused() {
         ("offset,nsectors", "offset"),
     ] {
         let error = table(&format!("time_us,op,{names}\n10,R,1024,4\n"), "").unwrap_err();
-        let expected = format!("t.csv: the unit of `{unknown}` in its header is not known; say ");
+        let expected = format!("t.csv: the unit of `{unknown}` in its header is unknown; give ");
         assert!(error.starts_with(&expected), "{names}: {error}");
     }
     // Decimals are not of seconds if the name says another unit.
     let error = table("time_min,op,offset,size\n0.5,R,0,512\n", "").unwrap_err();
-    assert!(error.starts_with("t.csv: the unit of `time_min` in its header is not known; say "), "{error}");
+    assert!(error.starts_with("t.csv: the unit of `time_min` in its header is unknown; give "), "{error}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_header_may_have_digits() {
         assert_eq!((rows(&columns), report.other_lines), (vec![(4096, 8192, Read)], 1), "{words}");
     }
     let error = table(text, "header=no").unwrap_err();
-    assert_eq!(error, "t.csv: header=no leaves its columns without names; say what they are: columns=...");
+    assert_eq!(error, "t.csv: with header=no its columns have no names; give them: columns=...");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn the_last_cell_of_a_line_with_tabs_may_be_empty() {
     let (columns, _) = table(text, words).unwrap();
     assert_eq!(columns.volumes(), ["a", "b", ""]);
     let error = table("1\tR\t0\t512\ta\n", words).unwrap_err();
-    assert_eq!(error, "t.csv:1: column 6 (response_us) '' is wrong: the line ends before it");
+    assert_eq!(error, "t.csv:1: column 6 (response_us) '' is wrong: the line ends before this column");
 }
 
 #[test]

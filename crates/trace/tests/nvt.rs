@@ -95,13 +95,13 @@ fn every_cut_is_noticed() {
         reason(&bytes[..bytes.len() - 1]),
         "t.nvt: damaged trace file: the file ends inside its volume column"
     );
-    assert_eq!(reason(&bytes[..30]), "t.nvt: damaged trace file: the file is cut short");
-    assert_eq!(reason(b"hello, world"), "t.nvt: damaged trace file: it does not begin like a column file");
+    assert_eq!(reason(&bytes[..30]), "t.nvt: damaged trace file: the file is truncated");
+    assert_eq!(reason(b"hello, world"), "t.nvt: damaged trace file: it does not start like an nvt file");
     let mut newer = bytes.clone();
     newer[8] = 3;
     assert_eq!(
         reason(&newer),
-        "t.nvt: damaged trace file: it is of version 3; this nvlab reads versions 1 and 2"
+        "t.nvt: damaged trace file: its version is 3; this nvlab reads versions 1 and 2"
     );
     let mut changed = bytes.clone();
     *changed.last_mut().unwrap() ^= 1;
@@ -137,7 +137,7 @@ fn hostile_lengths_are_refused_before_memory_is_taken() {
     // Nothing follows the columns, and a header must not reach beyond the file.
     let mut endless = bytes.clone();
     endless[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(reason(&endless), "t.nvt: damaged trace file: the file is cut short");
+    assert_eq!(reason(&endless), "t.nvt: damaged trace file: the file is truncated");
 }
 
 proptest! {

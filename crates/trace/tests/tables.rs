@@ -117,11 +117,11 @@ fn cloudphysics_vscsi_of_both_versions() {
         let size = file.len() / 4;
         damaged[2 * size + if version == 1 { 15 } else { 3 }] = 9;
         let error = bytes(&damaged, &ReadOptions::default()).unwrap_err();
-        assert_eq!(error, "t.csv: row 3: ver '0x0900' is wrong: the version of the records before");
+        assert_eq!(error, "t.csv: row 3: ver '0x0900' is wrong: the version of the earlier records");
     }
     let options = ReadOptions { format: Some(Format::Vscsi), ..Default::default() };
     let error = bytes(b"1,2,3\n", &options).unwrap_err();
-    assert_eq!(error, "t.csv: damaged trace file: it does not begin like vscsi records of version 1 or 2");
+    assert_eq!(error, "t.csv: damaged trace file: it does not start with vscsi records of version 1 or 2");
 }
 
 #[test]
@@ -147,14 +147,14 @@ fn metas_traces_of_cachelib_and_baleen() {
     let expected = "baleen: 3 requests from 4 lines (left out: 1 without a request)";
     assert_eq!(report.to_string(), expected);
     let error = bytes(b"1 8388608 1 1572074461.57806 1 24 3 5\n", &ReadOptions::default()).unwrap_err();
-    assert!(error.starts_with("t.csv: its first lines fit no trace format"), "{error}");
+    assert!(error.starts_with("t.csv: its first lines match no trace format"), "{error}");
     let options = ReadOptions { format: Some(Format::Baleen), ..Default::default() };
     let error = bytes(b"1 8388608 1 1572074461.57806 1 24 3 5\n", &options).unwrap_err();
     let expected =
         "t.csv:1: io_offset '8388608' is wrong: io_offset + io_size is at most the 8388608 bytes of a block";
     assert_eq!(error, expected);
     let error = write(&columns, Format::Baleen, &mut Vec::new(), Path::new("t")).unwrap_err().to_string();
-    assert!(error.starts_with("t: baleen is only read; written are msr, spc, "), "{error}");
+    assert!(error.starts_with("t: baleen is input only; output formats: msr, spc, "), "{error}");
 }
 
 /// The form that SimpleSSD's replayer takes, among others.
@@ -231,9 +231,9 @@ fn a_header_names_the_columns_and_what_was_made_of_it_is_shown() {
         bytes(format!("{header}\n{row}\n").as_bytes(), &ReadOptions::default()).unwrap_err()
     };
     let unit = of_header("time,op,offset,length", "7,R,0,512");
-    assert!(unit.starts_with("t.csv: the unit of `time` in its header is not known; say "), "{unit}");
+    assert!(unit.starts_with("t.csv: the unit of `time` in its header is unknown; give "), "{unit}");
     let twice = of_header("time_s,op,offset,lba,length", "7,R,0,1,512");
-    assert!(twice.contains("`offset` and `lba` of its header may both be offset_sectors"), "{twice}");
+    assert!(twice.contains("`offset` and `lba` in its header may both be offset_sectors"), "{twice}");
     let missing = of_header("time_s,op,offset,color", "7,R,0,512");
     assert!(missing.contains("nothing that is length_UNIT"), "{missing}");
 }
@@ -245,15 +245,19 @@ fn what_is_wrong_with_a_table_names_line_and_column() {
         (
             "0,R,0,512\n1,7,0,512\n",
             COLUMNS,
-            "t.csv:2: column 2 (op) '7' is wrong: read, write, trim or flush, or their first letters; if it is another \
-             word for one of them, say so: read=7 or write=7",
+            "t.csv:2: column 2 (op) '7' is wrong: read, write, trim or flush, or their first letters; if it means one \
+             of them, add read=7 or write=7",
         ),
         (
             "0,R,-1,512\n",
             COLUMNS,
-            "t.csv:1: column 3 (offset_bytes) '-1' is wrong: a number, whole in bytes, from 0 to 2^64",
+            "t.csv:1: column 3 (offset_bytes) '-1' is wrong: a whole number of bytes, from 0 to 2^64",
         ),
-        ("0,R,0\n", COLUMNS, "t.csv:1: column 4 (length_bytes) '' is wrong: the line ends before it"),
+        (
+            "0,R,0\n",
+            COLUMNS,
+            "t.csv:1: column 4 (length_bytes) '' is wrong: the line ends before this column",
+        ),
         (
             "x1,R,0,512\n",
             COLUMNS,
@@ -268,7 +272,7 @@ fn what_is_wrong_with_a_table_names_line_and_column() {
             "",
             "columns=time_s,op,offset_4k,length_bytes",
             "columns: 'offset_4k' is none of time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, \
-             sectors, or a size as 4KiB), volume, fua, response_UNIT, or - for what is left aside",
+             sectors, or a size such as 4KiB), volume, fua, response_UNIT, or - for a column to ignore",
         ),
     ] {
         assert_eq!(table(text, words).map(|_| ()), Err(expected.to_owned()));

@@ -14,7 +14,7 @@ fn parse(text: &str, format: Format) -> Result<Columns, String> {
 const WRONG: &[(Format, &str, &str)] = &[
     (Alibaba, "1,R,0,512,1\n1,X,0,512,2\n", "t:2: opcode 'X' is wrong: R or W"),
     (Alibaba, "1,R,-5,512,1\n", "t:1: offset '-5' is wrong: a whole number from 0 to 18446744073709551615"),
-    (Alibaba, "1,R,0,512\n", "t:1: timestamp '' is wrong: the line ends before it"),
+    (Alibaba, "1,R,0,512\n", "t:1: timestamp '' is wrong: the line ends before this column"),
     (
         Alibaba,
         "1,R,0,512,1,9\n",
@@ -24,7 +24,7 @@ const WRONG: &[(Format, &str, &str)] = &[
     (
         Alibaba,
         "1,R,18446744073709551615,512,1\n",
-        "t:1: offset '18446744073709551615' is wrong: offset + 512 bytes passes 2^64",
+        "t:1: offset '18446744073709551615' is wrong: offset + 512 bytes exceeds 2^64",
     ),
     (Tencent, "1,8,8,2,1\n", "t:1: io_type '2' is wrong: 0 (read) or 1 (write)"),
     (
@@ -43,7 +43,7 @@ const WRONG: &[(Format, &str, &str)] = &[
     (
         Spc,
         "0,8,512,r,-0.5\n",
-        "t:1: timestamp '-0.5' is wrong: seconds, as in 12.345678, from 0 to 18446744073",
+        "t:1: timestamp '-0.5' is wrong: seconds, e.g. 12.345678, from 0 to 18446744073",
     ),
     (Mqsim, "5 0 8 8 3\n", "t:1: kind '3' is wrong: 0 (write) or 1 (read)"),
     (
@@ -54,15 +54,15 @@ const WRONG: &[(Format, &str, &str)] = &[
     (
         FioIolog,
         "fio version 3 iolog\n5 f wait 100 0\n",
-        "t:2: action 'wait' is wrong: version 3 has times and no wait",
+        "t:2: action 'wait' is wrong: version 3 has times instead of wait",
     ),
     (
         FioIolog,
         "fio version 2 iolog\nf reed 0 512\n",
         "t:2: action 'reed' is wrong: read, write, trim, sync, datasync, wait, add, open, close or unlink",
     ),
-    (FioIolog, "fio version 2 iolog\nf read\n", "t:2: offset '' is wrong: the line ends before it"),
-    (Blkparse, "hello world\n", "t:1: device 'hello' is wrong: major,minor as in 8,0"),
+    (FioIolog, "fio version 2 iolog\nf read\n", "t:2: offset '' is wrong: the line ends before this column"),
+    (Blkparse, "hello world\n", "t:1: device 'hello' is wrong: major,minor, e.g. 8,0"),
     (
         Blkparse,
         "8,0 1 1 0.1 5 D X 8 + 8 [x]\n",
@@ -81,7 +81,7 @@ const WRONG: &[(Format, &str, &str)] = &[
     (Alibaba, "", "t: no request in 0 lines"),
     (Alibaba, "1,R,0,0,5\n", "t: no request in 1 lines (left out: 1 of 0 bytes)"),
     (Blkparse, "8,0 1 1 0.1 5 Q W 8 + 8 [x]\n", "t: no request in 1 lines (left out: 1 without a request)"),
-    (Nvt, "1,R,0,0,5\n", "t: damaged trace file: it does not begin like a column file"),
+    (Nvt, "1,R,0,0,5\n", "t: damaged trace file: it does not start like an nvt file"),
     (
         Tencent,
         "0,8,8,1,1\n99999999,8,8,1,1\n",
@@ -116,7 +116,7 @@ fn bad_lines_may_be_skipped_and_a_cut_end_is_forgiven() {
     assert!(read(&format!("{text}worse\n{good}"), &one).unwrap_err().starts_with("x.csv:7: "));
     let wrong = ReadOptions { format: Some(Format::Alibaba), ..ReadOptions::default() };
     let error = read(good, &wrong).unwrap_err();
-    assert!(error.ends_with("; the file was read as alibaba, and looks like :msr"), "{error}");
+    assert!(error.ends_with("; the file was read as alibaba, but looks like :msr"), "{error}");
 }
 
 /// The beginning of a long text is read without the rest of it.

@@ -4,26 +4,27 @@
 //! delay the transfers of reads that are ready before it.
 //!
 //! Invariants
-//! 1. The bookings are disjoint and in order. Those that count are apart: two without a gap between them are one.
-//! 2. Those before the `now` of a booking that did not just follow the last one count no more, and which they are does not
-//!    depend on when they are removed: the same calls have the same results on a bus that was kept and read back.
+//! 1. The bookings are disjoint and in order, with a gap between any two: adjacent ones are merged.
+//! 2. Bookings that end before `now` no longer matter, except right after the last one. When they are removed has no
+//!    effect on
+//!    results: a bus that was stored and read back gives the same results for the same calls.
 
 use crate::time::{Served, Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// A resource for short transfers.
+/// A channel or link that carries one short transfer at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Bus {
     /// The last booking in order of time; most new bookings come after it.
     last: (Time, Time),
     /// Earlier bookings that may still have usable gaps between them.
     earlier: Vec<(Time, Time)>,
-    /// Those that end by then count no more.
+    /// Bookings that end by then no longer matter.
     over: Time,
 }
 
 impl Bus {
-    /// An idle bus.
+    /// A bus without bookings.
     pub fn new() -> Bus {
         Bus::default()
     }
@@ -32,12 +33,12 @@ impl Bus {
     /// back by more than a booking, and `at` is not before it.
     #[inline]
     pub fn book(&mut self, now: Time, at: Time, span: Span) -> Served {
-        // Nothing that was booked before still counts.
+        // No earlier booking matters any more.
         if self.last.1 <= now && !span.is_zero() {
             self.last = (at, at + span);
             return Served { start: at, end: self.last.1 };
         }
-        // No gap is as late: it follows the last booking. On a bus that is never idle, most do.
+        // After the last gap: it follows the last booking, as most do on a busy bus.
         if (self.last.0..=self.last.1).contains(&at) && !span.is_zero() {
             let start = self.last.1;
             self.last.1 = start + span;
@@ -46,17 +47,17 @@ impl Bus {
         self.book_among(now, at, span)
     }
 
-    /// [`Bus::book`] when there are other bookings. Apart from it, since it takes registers from those who call it.
+    /// [`Bus::book`] among other bookings. A separate function, so that the common case saves no registers for it.
     #[inline(never)]
     fn book_among(&mut self, now: Time, at: Time, span: Span) -> Served {
-        // Only what calls nothing is here, so that no register is saved for it.
+        // Only code without calls is inlined here, so that no register is saved for it.
         if at < self.last.1 || span.is_zero() || self.earlier.len() == self.earlier.capacity() {
             return self.book_in_gap(now, at, span);
         }
         self.book_last(now, at, span)
     }
 
-    /// Books after all others.
+    /// Books after all other bookings.
     #[inline(always)]
     fn book_last(&mut self, now: Time, at: Time, span: Span) -> Served {
         self.over = self.over.max(now);
@@ -65,8 +66,8 @@ impl Bus {
         Served { start: at, end: self.last.1 }
     }
 
-    /// Removes the bookings that count no more, if there is no room for another one: to look for them every time takes longer than
-    /// to keep them for a while.
+    /// Removes the bookings that no longer matter, if there is no room for another one: looking for them at every
+    /// call would take longer than keeping them for a while.
     #[inline]
     fn make_room(&mut self) {
         if self.earlier.len() < self.earlier.capacity() {
@@ -74,7 +75,7 @@ impl Bus {
         }
         let over = self.earlier.partition_point(|&(_, end)| end <= self.over);
         self.earlier.drain(..over);
-        // With less than three quarters free, the next time would come too soon.
+        // With less than a quarter removed, the next removal would come too soon.
         self.earlier.reserve(3 * self.earlier.len());
     }
 

@@ -13,9 +13,9 @@ pub struct BlockId(pub u32);
 /// A run of consecutive units: lengths are passed here, never inferred from the length of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
-    /// The first unit.
+    /// First unit of the run.
     pub start: u32,
-    /// How many units.
+    /// Length in units.
     pub count: u32,
 }
 
@@ -25,12 +25,12 @@ impl Extent {
     pub const fn one(start: u32) -> Extent {
         Extent { start, count: 1 }
     }
-    /// The number after the last unit, as a `u64` so that it cannot overflow.
+    /// The unit after the last one, as a `u64` so that it cannot overflow.
     #[inline]
     pub const fn end(self) -> u64 {
         self.start as u64 + self.count as u64
     }
-    /// The units in order.
+    /// The numbers of the units, ascending.
     pub fn units(self) -> impl Iterator<Item = u32> {
         (0..self.count).map(move |i| self.start + i)
     }
@@ -61,20 +61,20 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Dies of the array.
+    /// Dies of the whole array.
     pub const fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
     }
-    /// Erase blocks of the array.
+    /// Erase blocks of the whole array.
     pub const fn blocks(&self) -> u32 {
         self.dies() * self.blocks_per_die
     }
-    /// Units of one block.
+    /// Mapping units per erase block.
     #[inline]
     pub const fn units_per_block(&self) -> u32 {
         self.pages_per_block * self.units_per_page
     }
-    /// Units of the array.
+    /// Mapping units of the whole array.
     pub const fn units(&self) -> u64 {
         self.blocks() as u64 * self.units_per_block() as u64
     }
@@ -86,7 +86,7 @@ impl Geometry {
     pub const fn block_bytes(&self) -> u64 {
         self.units_per_block() as u64 * self.unit_bytes as u64
     }
-    /// Bytes of the array.
+    /// Capacity of the array in bytes, without spare areas.
     pub const fn bytes(&self) -> u64 {
         self.units() * self.unit_bytes as u64
     }
@@ -141,17 +141,18 @@ impl Geometry {
 
 /// Division of 32 bits by a constant as one multiplication, without a special case.
 ///
-/// With `m = (2^64 - r) / d`, where `1 <= r <= d`, `(n + 1) m / 2^64` is `(n + 1) / d` less `(n + 1) r / (d 2^64)`. That is
-/// not 0, and at most `1 / d`, since `(n + 1) r` is at most 2^64: so the whole part is that of `n / d`.
+/// With `m = (2^64 - r) / d`, where `1 <= r <= d`, `(n + 1) m / 2^64` is `(n + 1) / d` less `(n + 1) r / (d 2^64)`.
+/// That term is positive and at most `1 / d`, since `(n + 1) r` is at most 2^64: so the whole part is that of
+/// `n / d`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Divider(u64);
 
 impl Divider {
-    /// A divider by `divisor`, which is not 0.
+    /// Prepares the division by `divisor`, which must not be 0.
     pub const fn new(divisor: u32) -> Divider {
         Divider(u64::MAX / divisor as u64)
     }
-    /// `number / divisor`.
+    /// `number / divisor`, rounded down.
     #[inline]
     pub const fn divide(self, number: u32) -> u32 {
         ((self.0 as u128 * (number as u128 + 1)) >> 64) as u32
@@ -189,13 +190,13 @@ impl Layout {
     pub const fn die_of(&self, block: BlockId) -> u32 {
         self.by_die.divide(block.0)
     }
-    /// Block, and number of the unit within it.
+    /// The block, and the number of the unit within it.
     #[inline]
     pub const fn split_block(&self, unit: Ppa) -> (BlockId, u32) {
         let block = self.block_of(unit);
         (block, unit.0 - block.0 * self.units_per_block)
     }
-    /// Block, page within it and slot within that.
+    /// The block, the page within it, and the slot within the page.
     #[inline]
     pub const fn split(&self, unit: Ppa) -> (BlockId, u32, u32) {
         let (block, within) = self.split_block(unit);

@@ -39,7 +39,7 @@ pub struct PackedHistogram {
 }
 
 impl PackedHistogram {
-    /// How many values were added.
+    /// Number of added values.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|(_, count)| count).sum()
     }
@@ -63,12 +63,12 @@ fn upper_ns(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// An empty histogram.
+    /// A histogram without values.
     pub fn new() -> Histogram {
         Histogram::default()
     }
 
-    /// Adds one value.
+    /// Adds one value, truncated to whole nanoseconds.
     #[inline]
     pub fn add(&mut self, span: Span) {
         self.add_all(&[span]);
@@ -105,7 +105,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The same at rest, with this one empty afterwards.
+    /// Packs the histogram and empties it.
     pub fn take_packed(&mut self) -> PackedHistogram {
         let counts = self.counts.iter_mut().enumerate().filter(|(_, count)| **count > 0);
         let counts = counts.map(|(bucket, count)| (bucket as u16, std::mem::take(count))).collect();
@@ -116,7 +116,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were added.
+    /// Number of added values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -53,7 +53,7 @@ struct Batch {
     not_before: Time,
 }
 
-/// A stretch of background work without a pause, as promised: `from` to `to`, done at `end`.
+/// A stretch of promised background work without a pause: work `from` to `to`, done at `end`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Promise {
     from: u64,
@@ -64,11 +64,12 @@ struct Promise {
 /// A resource that does one thing at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Lane {
-    /// The background is accounted for up to here.
+    /// Background work is accounted for up to this time.
     now: Time,
-    /// No access begins before this: foreground work, or background work that is accounted for, occupies the lane until here.
+    /// No access starts before this: until then the lane is occupied by foreground work or by background work already
+    /// accounted for.
     free_at: Time,
-    /// Promised background work occupies it until here: later than promised by what is owed.
+    /// Promised background work occupies the lane until here: the promised time plus the debt.
     owed_until: Time,
     /// No other background work runs before this.
     suspended_until: Time,
@@ -78,20 +79,21 @@ pub struct Lane {
     /// The last promise, and earlier ones that had not yet ended when it was made, oldest first.
     promise: Promise,
     promises: VecDeque<Promise>,
-    /// Length of the operations promised last.
+    /// Length of each operation of the last promise.
     promised_each: u64,
-    /// From when to when promised work last stood still: before its begin, or suspended.
+    /// When promised work last stood still, before its start or suspended: from, until.
     pause: (Time, Time),
-    /// The batch queued last, while work is queued, and those before it, oldest first; of what is done some may be left.
+    /// The batch queued last, while work is queued, and the earlier ones, oldest first; finished ones may remain for
+    /// a while.
     batch: Batch,
     earlier: VecDeque<Batch>,
     /// When the last queued background work would be done if nothing else arrived.
     expected: Time,
-    /// The end of the operation that was suspended last, as a position, and how often it was.
+    /// The operation suspended last, as the position of its end, and how often it was suspended.
     suspended: (u64, u32),
 }
 
-/// More work than this never ends: 213 days, less the picosecond that keeps [`Ticket::NEVER`] out of reach.
+/// Limit of queued work: 213 days, less one picosecond to keep [`Ticket::NEVER`] out of reach. More never ends.
 const QUEUED_MAX: u64 = u64::MAX - 1;
 
 impl Lane {
@@ -122,7 +124,7 @@ impl Lane {
             let step = at.since(time).ps().min(end - self.done);
             self.done += step;
             time += Span::from_ps(step);
-            // An access that comes out of order finds this time used.
+            // For an out-of-order access, this time is already used.
             self.free_at = self.free_at.max(time);
         }
     }
@@ -144,14 +146,14 @@ impl Lane {
         (self.done != self.queued).then_some(self.batch)
     }
 
-    /// Foreground work of length `span` that arrives at `at`: it begins when earlier foreground work is over
-    /// and the background operation it meets has been dealt with.
+    /// Foreground work of length `span` that arrives at `at`: it starts when earlier foreground work is done and the
+    /// background operation it meets is suspended or done.
     #[inline(always)]
     pub fn foreground(&mut self, at: Time, span: Span, interruption: &Interruption) -> Served {
         self.foreground_from(at, at, span, interruption)
     }
 
-    /// [`Lane::foreground`] that begins at `ready` at the earliest; for what it meets it has arrived at
+    /// [`Lane::foreground`] that starts no earlier than `ready`. Which operation it meets is decided at its arrival,
     /// `at`.
     #[inline(always)]
     pub fn foreground_from(
@@ -166,9 +168,9 @@ impl Lane {
         served
     }
 
-    /// [`Lane::foreground`] that begins at `ready` at the earliest and occupies only a part of the resource: other
-    /// accesses may overlap it, and the caller sees to what those of the same part wait for. Background work waits
-    /// for all of them.
+    /// [`Lane::foreground`] that starts no earlier than `ready` and occupies only a part of the resource: other
+    /// accesses may overlap it, and the caller makes those of the same part wait for each other. Background work
+    /// waits for all of them.
     #[inline(always)]
     pub fn overlapping(&mut self, at: Time, ready: Time, span: Span, interruption: &Interruption) -> Served {
         if self.done == self.queued && at >= self.owed_until {
@@ -193,7 +195,7 @@ impl Lane {
         if self.owed_until <= self.now {
             self.free_at = self.free_at.max(self.owed_until);
         }
-        // Out of order it arrives after what the lane has done: it cannot suspend that.
+        // Out of order: it cannot suspend what the lane has already done.
         let at = at.max(self.free_at.min(self.now));
         let mut start = at.max(ready).max(self.free_at);
         if at < self.owed_until {
@@ -215,7 +217,7 @@ impl Lane {
                 _ => {
                     let done = self.promise(Ticket(self.done + left), at);
                     start = start.max(done);
-                    // What is promised meanwhile begins after the access.
+                    // Work promised meanwhile starts after the access.
                     self.pause = (done, start + span);
                 }
             }
@@ -225,8 +227,9 @@ impl Lane {
         Served { start, end }
     }
 
-    /// [`Lane::overlapping`] that begins at `start` at the earliest and arrives in the middle of promised work. If it
-    /// suspends that, or gets in between two operations, the rest is done later than promised, and so is all that follows.
+    /// [`Lane::overlapping`] that starts no earlier than `start` and arrives in the middle of promised work. If it
+    /// suspends that work or starts between two operations, the rest, and everything after it, is done later than
+    /// promised.
     fn overlapping_promised(
         &mut self,
         at: Time,
@@ -242,7 +245,7 @@ impl Lane {
         };
         let mut start = start;
         if at >= self.pause.1 {
-            // Operations of the length promised last; one of another length among them is taken for several, or for a part.
+            // Operations are assumed to have the length promised last; others among them count as several, or as a part.
             let each = self.promised_each.max(1);
             let behind = (self.owed_until.since(at).ps() - 1) / each * each;
             if self.may_suspend(self.promise.to.saturating_sub(behind), limit) {
@@ -254,13 +257,13 @@ impl Lane {
                 resume = Span::ZERO;
             }
         } else if at < self.pause.0 {
-            // It waits for the end of the same operation, and suspends nothing either.
+            // It waits for the end of the same operation and suspends nothing.
             resume = Span::ZERO;
         }
         start = start.max(self.pause.0);
         let end = start + span;
         let until = self.pause.1.max(end + resume);
-        // What runs after the last promised operation delays none.
+        // Work after the last promised operation delays no promise.
         if self.pause.0 < self.owed_until {
             self.owed_until += until.since(self.pause.1);
         }
@@ -279,7 +282,7 @@ impl Lane {
         may
     }
 
-    /// Lets no background work run before `until`, except work whose end was promised.
+    /// Keeps background work from running before `until`, except promised work.
     #[inline]
     pub fn hold(&mut self, until: Time) {
         self.suspended_until = self.suspended_until.max(until);
@@ -290,7 +293,7 @@ impl Lane {
     pub fn background(&mut self, at: Time, each: Span, count: u32) -> Ticket {
         let (each, total) = (each.ps(), each.ps().saturating_mul(count as u64));
         let is_idle = self.done == self.queued;
-        // The earliest end of the work queued before it: an `at` before that has no effect.
+        // The earliest end of the work queued before: an `at` earlier than that has no effect.
         let earliest = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
         self.queued = self.queued.saturating_add(total).min(QUEUED_MAX);
         let start = earliest.max(at.ps()).max(self.expected.ps());
@@ -331,13 +334,13 @@ impl Lane {
         self.finish_among(ticket, at)
     }
 
-    /// When all that was queued is done, later than was promised by what accesses took of it. Itself a promise, as
+    /// When all queued work is done, including the time that accesses took from promised work. A promise, like
     /// [`Lane::finish`].
     pub fn idle_at(&mut self, at: Time) -> Time {
         self.finish(self.last(), at).max(self.owed_until)
     }
 
-    /// [`Lane::finish`] of any operation.
+    /// [`Lane::finish`] in the general case.
     #[inline(never)]
     fn finish_among(&mut self, ticket: Ticket, at: Time) -> Time {
         if ticket.0 > self.done {
@@ -414,8 +417,8 @@ impl Lane {
         }
     }
 
-    /// How far the background has got at `at`, possibly part-way through an operation. Promises nothing.
-    /// `at` is not before the time of an earlier call.
+    /// The background work done at `at`, possibly part-way through an operation. Promises nothing. `at` must not be
+    /// earlier than in a previous call.
     pub fn progress(&mut self, at: Time) -> Ticket {
         self.advance(at);
         match self.open_promises(at).next() {
@@ -435,14 +438,14 @@ impl Lane {
     }
 
     /// When everything queued so far will be done if nothing else arrives: an estimate, which promises nothing and
-    /// does not update the lane. A time before the caller's present means that the lane is idle.
+    /// does not update the lane. A time in the past means that the lane is idle.
     #[inline]
     pub fn idle_from(&self) -> Time {
         let background = self.now.max(self.suspended_until).ps().saturating_add(self.queued - self.done);
         self.expected.max(self.free_at).max(Time::from_ps(background))
     }
 
-    /// When neither foreground work nor promised work occupies the lane.
+    /// The earliest time at which neither foreground work nor promised work occupies the lane.
     pub fn free_at(&self) -> Time {
         self.free_at.max(self.owed_until)
     }
@@ -531,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_begun_is_held_too() {
+    fn hold_also_delays_work_queued_later() {
         let mut lane = Lane::new();
         lane.foreground(us(0), Span::from_us(1), &SUSPEND);
         lane.hold(us(6));

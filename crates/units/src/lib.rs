@@ -1,6 +1,6 @@
 //! The types every other crate uses: time, lanes, geometry, quantities, random numbers, histograms.
 //!
-//! Nothing here knows what a flash chip is. Nothing here reads a clock: time is a number that is passed in
+//! Nothing here knows about flash chips, and nothing reads a clock: time is a number passed as an argument
 //! ([`Time`]), and a resource that can be busy is a [`Lane`] that computes when its work will be done.
 //!
 //! | module | what |
@@ -12,8 +12,8 @@
 //! | [`bits`] | ranges of bits as masks of 64-bit words |
 //! | [`checksum`] | [`checksum::crc32c`], for everything nvlab stores |
 //! | [`rng`] | [`Rng`], a fixed algorithm with fixed distributions: results do not change with a library's version |
-//! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one addition per request |
-//! | [`plain`] | long lists of numbers, serialised as their bytes |
+//! | [`histogram`] | [`Histogram`]: latencies in logarithmic buckets, one increment per request |
+//! | [`plain`] | long lists of numbers, serialized as bytes |
 //! | [`quantity`] | "16 MiB", "4 us", "80 %": the one parser of numbers with units |
 //! | [`suggest`] | "did you mean ...?" |
 

@@ -1,5 +1,5 @@
-//! Long lists of numbers, serialised as their bytes in this machine's order: `#[serde(with = "nvlab_units::plain")]`. One copy
-//! instead of a step for each number; for files that stay on the machine that wrote them.
+//! Long lists of numbers, serialized as bytes in native order: `#[serde(with = "nvlab_units::plain")]`. One copy
+//! instead of a step per number; for files that are read on the same machine.
 
 use bytemuck::{Pod, cast_slice, pod_collect_to_vec};
 use serde::de::{Error, Visitor};
@@ -7,12 +7,12 @@ use serde::{Deserializer, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Serialises the bytes of a list.
+/// Serializes a list as its bytes.
 pub fn serialize<T: Pod, S: Serializer>(list: &[T], to: S) -> Result<S::Ok, S::Error> {
     to.serialize_bytes(cast_slice(list))
 }
 
-/// Reads a list back; fails if the bytes are not whole numbers.
+/// Reads a list back; fails if the length is not a whole number of elements.
 pub fn deserialize<'de, T: Pod, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     struct Bytes<T>(PhantomData<T>);
 

@@ -11,14 +11,14 @@
 use crate::time::{Rate, Span};
 use std::fmt;
 
-/// A text that does not parse as the wanted quantity: what was read and what is allowed.
+/// The error for a text that does not parse as the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QuantityError {
-    /// What was read.
+    /// The text as given.
     pub read: String,
-    /// What it should have been: "a size", "a time".
+    /// The expected quantity, with article: "a size", "a time".
     pub wanted: &'static str,
-    /// What is wrong with it.
+    /// What is wrong with the text.
     pub problem: String,
     /// What is allowed instead, as a sentence without a full stop: `write "4 KiB" or "4 kB"`.
     pub allowed: String,
@@ -27,7 +27,7 @@ pub struct QuantityError {
 const TOO_LARGE: &str = "it is too large";
 
 impl QuantityError {
-    /// True if it is a quantity of the wanted kind, and too large.
+    /// True if the text is a quantity of the expected kind but too large.
     pub fn is_too_large(&self) -> bool {
         self.problem == TOO_LARGE
     }
@@ -155,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `4k` and `4KB` may mean two things: offer both.
+    /// `4k` and `4KB` are ambiguous: offer both readings.
     fn hint(&self, unit: &str) -> String {
         let (name, per) = unit.split_once('/').map_or((unit, String::new()), |(n, p)| (n, format!("/{p}")));
         let letter = match name.to_ascii_lowercase().as_str() {
@@ -300,7 +300,7 @@ pub fn rate(text: &str) -> Result<Rate, QuantityError> {
 /// A price by capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// US dollars for one byte.
+    /// US dollars per byte.
     pub usd_per_byte: f64,
 }
 
@@ -370,7 +370,7 @@ pub fn exact_bytes(bytes: u64) -> String {
     exact(bytes, BYTES, "B")
 }
 
-/// A size as a message says it: exactly if that is short, else with three digits and in bytes: `114 GiB (122245505024 B)`.
+/// A size for messages: exact if that is short, otherwise three digits and the bytes: `114 GiB (122245505024 B)`.
 pub fn told_bytes(bytes: u64) -> String {
     let exact = exact_bytes(bytes);
     match exact.bytes().filter(u8::is_ascii_digit).count() {

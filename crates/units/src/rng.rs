@@ -1,6 +1,6 @@
 //! Reproducible random numbers: xoshiro256++ (fixed by its paper) and our own distributions.
 //!
-//! A library release must not change a result, so the distributions live here, with golden values in the
+//! A library release must not change results, so the distributions are implemented here, with golden values in the
 //! tests. Streams are split by name: the same seed yields independent numbers for "arrivals" and "faults".
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -26,7 +26,7 @@ impl Rng {
         Rng::new(seed ^ hash)
     }
 
-    /// A generator of numbers that this one comes to only after 2^128 others.
+    /// A generator whose numbers start 2^128 steps further in the sequence of this one, so the two never overlap.
     pub fn apart(&self) -> Rng {
         let mut other = self.clone();
         other.0.jump();

@@ -1,9 +1,9 @@
 //! Simulated time. Not a clock: nothing below the serving edge reads one.
 //!
 //! The unit is the picosecond, because a 64 B transfer over a fast link takes 2.3 ns and rounding to nanoseconds
-//! would be wrong by a quarter. A `u64` of picoseconds lasts 213 days; arithmetic saturates at [`Time::MAX`].
-//! No moment lies after it, so the code that drives a device sees at the end that time ran out
-//! ([`Time::is_over`]) and refuses the result, without a check in every addition.
+//! would be wrong by a quarter. A `u64` of picoseconds lasts 213 days; arithmetic saturates at [`Time::MAX`]. So the
+//! code that drives a device detects at the end that time ran out ([`Time::is_over`]) and rejects the result, without
+//! a check in every addition.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -52,7 +52,8 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
-    /// True if the 213 days have run out: also one picosecond before [`Time::MAX`], where a lane's endless work ends.
+    /// True if the 213 days have run out; also one picosecond before [`Time::MAX`], where endless work of a lane
+    /// ends.
     #[inline]
     pub const fn is_over(self) -> bool {
         self.0 >= u64::MAX - 1
@@ -132,7 +133,7 @@ impl AddAssign<Span> for Time {
 }
 impl Sub<Time> for Time {
     type Output = Span;
-    /// Panics if `other` is later; use [`Time::since`] where that can happen.
+    /// Panics if `other` is later; use [`Time::since`] where that is possible.
     #[inline]
     fn sub(self, other: Time) -> Span {
         Span(self.0.checked_sub(other.0).expect("a span that ends before it begins"))
@@ -216,11 +217,11 @@ impl fmt::Display for Time {
 pub struct Total(u128);
 
 impl Total {
-    /// Seconds.
+    /// The sum in seconds.
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-12
     }
-    /// Picoseconds.
+    /// The sum in picoseconds.
     #[inline]
     pub const fn ps(self) -> u128 {
         self.0
@@ -238,13 +239,12 @@ impl AddAssign<Span> for Total {
     }
 }
 
-/// When an operation actually began and when it was done; the time from its request to its start is waiting
-/// time.
+/// Start and end of an operation; the time from its request to its start is waiting time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// When the resource began to work on it.
+    /// When the resource started to work on it.
     pub start: Time,
-    /// When it was done.
+    /// When it was completed.
     pub end: Time,
 }
 

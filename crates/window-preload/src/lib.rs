@@ -209,7 +209,7 @@ fn map_window(request: &Request) -> (*mut c_void, usize) {
         return (refuse("userfaultfd is not permitted here (see nvlab doctor)", error()), 0);
     };
     let Some(range) = Range::claim() else {
-        return (refuse("it is mapped too often: unmap some, each as a whole", ENOMEM), 0);
+        return (refuse("it is mapped too many times: unmap some of its mappings completely", ENOMEM), 0);
     };
     match map_watched(request, &socket, &file, &faults, bytes) {
         Ok((address, lifeline)) => {

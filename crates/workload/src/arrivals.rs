@@ -60,9 +60,9 @@ impl Pace {
         let rate = words.quantity("rate", quantity::rate_per_second)?;
         match (rate, words.value("arrivals")) {
             (None, None) => Ok(Pace::Closed { depth: depth.unwrap_or(1) as u32 }),
-            (None, Some(_)) => Err(words.error(format!("arrivals= needs rate=, as in rate={example}"))),
+            (None, Some(_)) => Err(words.error(format!("arrivals= needs rate=, e.g. rate={example}"))),
             (Some(_), _) if depth.is_some() => {
-                Err(words.error("qd= is a closed loop and rate= an open one: give one of them"))
+                Err(words.error("qd= is a closed loop and rate= an open one: give only one"))
             }
             (Some(per_second), _) if per_second <= 0.0 => Err(words.wrong("rate", "more than 0 per second")),
             (Some(per_second), None | Some("poisson")) => Ok(Pace::Poisson { per_second }),

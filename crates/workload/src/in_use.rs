@@ -59,8 +59,8 @@ impl InUse {
             (Some(amount), Some(trimmed)) => InUse { amount, trimmed },
             (Some(_), None) => {
                 return Err(wrong(
-                    "used= needs trimmed=yes (the rest of the device holds no data) or trimmed=no (the device keeps stale \
-                     data there): the two differ by factors in write amplification"
+            "used= needs trimmed=yes (the rest of the device holds no data) or trimmed=no (the rest holds stale data that the \
+             device must keep): write amplification differs by factors"
                         .into(),
                 ));
             }
@@ -76,7 +76,7 @@ impl InUse {
         match self.amount.of(capacity_bytes, 1 << 20) {
             0 => Err("used= leaves nothing in use".into()),
             bytes if bytes > capacity_bytes => {
-                Err(format!("{self}: the device has {}", display_bytes(capacity_bytes)))
+                Err(format!("{self}: the device has only {}", display_bytes(capacity_bytes)))
             }
             bytes => Ok(bytes),
         }
@@ -86,7 +86,7 @@ impl InUse {
 impl std::fmt::Display for InUse {
     /// `300 GB in use, the rest trimmed`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rest = if self.trimmed { "the rest holds no data" } else { "the rest full of stale data" };
+        let rest = if self.trimmed { "the rest holds no data" } else { "the rest holds stale data" };
         match self.amount {
             Amount::Bytes(bytes) => write!(f, "{} in use, {rest}", display_bytes(bytes)),
             Amount::Share(share) => write!(f, "{} in use, {rest}", display_fraction(share)),

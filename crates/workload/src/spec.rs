@@ -113,16 +113,14 @@ impl Target {
             (wanted, serves) if wanted == serves => return Ok(()),
             (Serves::Blocks, Serves::Words) => return Ok(()),
             (Serves::Words, Serves::Blocks) => {
-                "it loads and stores words of a memory, and this is a block device; a design of kind envy has a memory"
+                "it loads and stores words of a memory, but this is a block device; use a design of kind envy"
             }
             (Serves::Words, _) => {
-                "it loads and stores words of a memory, and this is a log; a design of kind envy has a memory"
+                "it loads and stores words of a memory, but this is a log; use a design of kind envy"
             }
-            (Serves::Commits, _) => {
-                "it commits transactions, which needs a log; a design of kind rvm has one"
-            }
+            (Serves::Commits, _) => "it commits transactions, which needs a log; use a design of kind rvm",
             (Serves::Blocks, _) => {
-                "it requests blocks, and this is a log, which takes transactions (debit-credit, compiler)"
+                "it issues block requests, but this is a log, which serves transactions (debit-credit, compiler)"
             }
         };
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason: reason.to_owned() })
@@ -144,7 +142,8 @@ impl WorkloadSpec {
         };
         let spec = WorkloadSpec { text: whole.to_owned(), kind, in_use };
         if in_use.is_some() && spec.wants() != Serves::Blocks {
-            let reason = "used= is of a device of blocks, and this workload asks for none".to_owned();
+            let reason =
+                "used= applies to block devices, and this workload issues no block requests".to_owned();
             return Err(WorkloadError::Text { text: whole.to_owned(), reason });
         }
         Ok(spec)

@@ -3,17 +3,18 @@
 //! Model
 //! 1. A thread does one thing at a time. What becomes ready meanwhile (a new request, a completion, the end of a wait)
 //!    waits for it in order of arrival.
-//! 2. A thread needs a core to run. It leaves its core where it has nothing to run, unless it spins for a completion, and
+//! 2. A thread needs a core to run. It releases its core when it has nothing to run, unless it spins for a
+//!    completion, and
 //!    between two requests if another thread waits for a core. It is not preempted.
 //! 3. A lock is a lane, booked in order of time. A thread that waits for one keeps its core: driver locks are spin locks.
 //!    Stages that follow each other under the same lock are one critical section.
 //!
-//! Why an event heap, where devices need none: when a thread reaches a lock or leaves its core depends on the completions of
-//! other requests, and locks, cores and the device must be asked in order of time. It costs a few hundred nanoseconds a
-//! request, which only runs with stages pay.
+//! Why an event heap, which devices do not need: when a thread reaches a lock or releases its core depends on the
+//! completions of other requests, and locks, cores and the device must be called in time order. It costs a few
+//! hundred nanoseconds per request, only in runs with stages.
 //!
-//! Invariant: of the time from [`Machine::submit`] to [`Event::Done`] every picosecond is in one of the stages
-//! (processor, lock, wait), in the device, or in the queue for thread and core ([`Spent`]).
+//! Invariant: every picosecond from [`Machine::submit`] to [`Event::Done`] is in one of the stages (processor, lock,
+//! wait), in the device, or in the queue for thread and core ([`Spent`]).
 
 use super::{Completion, Stack, When};
 use nvlab_units::{Interruption, Lane, Span, Time, Total};
@@ -24,54 +25,54 @@ use std::ops::Range;
 /// What the caller has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Call the device for this request and pass the end to [`Machine::device_done`]. Never earlier than the event before.
+    /// Call the device for this request and pass the end to [`Machine::device_done`]. Events come in time order.
     Device {
         /// The number it was submitted with.
         slot: u32,
-        /// When.
+        /// When to call it.
         at: Time,
     },
     /// The request is complete; its number is free.
     Done {
         /// The number it was submitted with.
         slot: u32,
-        /// When.
+        /// When it completed.
         at: Time,
     },
 }
 
-/// Time of one stage, over all requests.
+/// Time spent in one stage, over all requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StageTime {
     /// Processor time.
     pub cpu: Total,
-    /// Waiting for its lock.
+    /// Time waiting for its lock.
     pub lock: Total,
-    /// Waiting without a processor.
+    /// Time waiting without a processor.
     pub wait: Total,
 }
 
 /// Where the time of all requests went.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
-    /// Requests that are complete.
+    /// Completed requests.
     pub requests: u64,
-    /// Each stage, in the order of the stack.
+    /// One entry per stage, in the order of the stack.
     pub stages: Vec<StageTime>,
-    /// From the call of the device to its answer.
+    /// From the call of the device to its completion.
     pub device: Total,
-    /// Waiting until the own thread was free and had a core.
+    /// Waiting until the request's thread was free and had a core.
     pub queue: Total,
-    /// Processor time spent spinning for completions; it is part of the time of the device.
+    /// Processor time spent spinning for completions, which is also part of `device`.
     pub spin: Total,
 }
 
-/// A step on the way of a request.
+/// A step of a request through the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hop {
     /// Processor time of a stage.
     Work(usize),
-    /// The same, of so many stages that follow each other, holding a lock.
+    /// Processor time of consecutive stages that hold the same lock.
     Locked {
         stage: usize,
         end: usize,
@@ -87,11 +88,11 @@ struct Request {
     thread: u32,
     bytes: u32,
     completion: Completion,
-    /// Index into the way of its completion.
+    /// Index into the hops of its kind of completion.
     next: usize,
-    /// Since when it waits for its thread.
+    /// When it started to wait for its thread.
     since: Time,
-    /// Its thread spins for it.
+    /// True if its thread spins for it.
     polled: bool,
 }
 
@@ -102,7 +103,7 @@ enum State {
     /// Waits for a core.
     Waiting,
     Running,
-    /// Occupies a core and polls, since then.
+    /// Occupies a core and polls, since this time.
     Spinning(Time),
 }
 
@@ -118,7 +119,7 @@ struct Thread {
 enum Happens {
     /// The request becomes ready for its thread.
     Ready,
-    /// Its thread reaches its next hop.
+    /// Its thread reaches the next hop.
     Reached,
 }
 
@@ -126,7 +127,7 @@ enum Happens {
 #[derive(Clone, Debug)]
 pub struct Machine {
     stack: Stack,
-    /// The way of a request that is completed by an interrupt, and of one that is spun for.
+    /// The hops of a request completed by an interrupt, and of one completed by spinning.
     ways: [Vec<Hop>; 2],
     locks: Vec<Lane>,
     threads: Vec<Thread>,
@@ -158,8 +159,8 @@ impl Machine {
         }
     }
 
-    /// A thread begins a request of `bytes` at `at`, not before the last event. `slot` is a number of the caller's choice that
-    /// no request in progress has; small numbers take little memory.
+    /// A thread submits a request of `bytes` at `at`, not before the last event. `slot` is a number chosen by the
+    /// caller that no request in progress has; small numbers take little memory.
     pub fn submit(&mut self, slot: u32, thread: u32, at: Time, bytes: u32) {
         let completion = self.stack.completion_of(bytes);
         let request = Request { thread, bytes, completion, next: 0, since: at, polled: false };
@@ -171,7 +172,7 @@ impl Machine {
         self.cause(at, Happens::Ready, slot);
     }
 
-    /// The device will be done with the request of the last [`Event::Device`], which was at `called`, at `end`.
+    /// The device will complete the request of the last [`Event::Device`], which was at `called`, at `end`.
     pub fn device_done(&mut self, slot: u32, called: Time, end: Time) {
         self.spent.device += end.since(called);
         self.cause(end.max(called), Happens::Ready, slot);
@@ -194,7 +195,7 @@ impl Machine {
         None
     }
 
-    /// Where the time went so far.
+    /// Where the time of completed requests was spent so far.
     pub fn spent(&self) -> &Spent {
         &self.spent
     }
@@ -231,7 +232,7 @@ impl Machine {
         }
     }
 
-    /// A thread with a core goes on with the first request that is ready.
+    /// A thread with a core continues with the first request that is ready.
     fn run(&mut self, number: u32, at: Time) {
         let thread = &mut self.threads[number as usize];
         let slot = thread.ready.pop_front().expect("something is ready");
@@ -240,7 +241,7 @@ impl Machine {
         self.cause(at, Happens::Reached, slot);
     }
 
-    /// A thread goes on with a request until the next moment at which something shared is needed.
+    /// A thread continues with a request until the next point at which a shared resource is needed.
     fn reached(&mut self, slot: u32, now: Time) -> Option<Event> {
         let mut at = now;
         let Request { thread, bytes, completion, .. } = self.requests[slot as usize];
@@ -283,7 +284,7 @@ impl Machine {
         }
     }
 
-    /// Passes stages whose lock is reached at `now`; returns when. The first of them waits for it.
+    /// Runs stages whose lock is reached at `now`; returns their end. The first of them waits for the lock.
     fn locked(&mut self, stages: Range<usize>, lock: usize, bytes: u32, now: Time) -> Time {
         let mut cost = Span::ZERO;
         for stage in stages.clone() {
@@ -296,7 +297,7 @@ impl Machine {
         held.end
     }
 
-    /// A thread has come to the end of a request: it gives its core up if others wait for one.
+    /// A thread has completed a request: it yields its core if others wait for one.
     fn yield_core(&mut self, number: u32, at: Time) {
         let Some(next) = self.for_core.pop_front() else { return self.leave(number, at) };
         let thread = &mut self.threads[number as usize];
@@ -309,7 +310,7 @@ impl Machine {
         self.run(next, at);
     }
 
-    /// A thread is through with a request for now: it goes on with another, spins, or leaves its core.
+    /// A thread cannot continue with a request for now: it runs another one, spins, or releases its core.
     fn leave(&mut self, number: u32, at: Time) {
         let thread = &mut self.threads[number as usize];
         if !thread.ready.is_empty() {
@@ -326,7 +327,7 @@ impl Machine {
     }
 }
 
-/// The way of a request that completes in this way, without what takes no time.
+/// The hops of a request with this kind of completion, without those that take no time.
 fn way(stack: &Stack, completion: Completion) -> Vec<Hop> {
     let mut way = Vec::new();
     for when in [When::Submit, When::Complete] {
@@ -338,7 +339,7 @@ fn way(stack: &Stack, completion: Completion) -> Vec<Hop> {
                 continue;
             }
             match (stage.lock, way.last_mut()) {
-                // Nothing is between them: neither the device nor another stage that is passed.
+                // Nothing is between them: neither the device nor another stage.
                 (Some(lock), Some(Hop::Locked { end, lock: held, .. })) if *held == lock && *end == index => {
                     *end = index + 1;
                 }

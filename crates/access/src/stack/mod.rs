@@ -1,8 +1,8 @@
-//! The software between a program and a device, as stages: what each costs, where threads meet at a lock, and whether
-//! the processor waits for a completion or is interrupted by it.
+//! The software between a program and a device, as stages: the cost of each, locks shared between threads, and
+//! whether the processor spins for a completion or is interrupted by it.
 //!
-//! A [`Stack`] is data; [`Machine`] runs requests through it: threads on cores, locks, waits. It calls no device: it says
-//! when to call one, and is told when the device will be done.
+//! A [`Stack`] is data; [`Machine`] runs requests through it: threads on cores, locks, waits. It does not call the
+//! device: it tells the caller when to, and is told the completion time.
 
 mod machine;
 
@@ -13,39 +13,40 @@ use nvlab_units::Span;
 /// On which side of the device a stage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Before it.
+    /// Before the device.
     Submit,
-    /// After it.
+    /// After the device.
     Complete,
 }
 
-/// How a thread learns that the device is done.
+/// How a thread learns of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// It leaves its core to others meanwhile, and an interrupt wakes it.
+    /// It releases its core, and an interrupt wakes it.
     Interrupt,
-    /// It occupies its core and polls.
+    /// It keeps its core and polls.
     Spin,
 }
 
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Its name, for people.
+    /// Name, shown in reports.
     pub name: String,
     /// On which side of the device.
     pub when: When,
-    /// Processor time of the calling thread for a request, whatever its size.
+    /// Processor time of the calling thread per request, independent of its size.
     pub cpu: Span,
-    /// Processor time for every 4 KiB of data, in proportion: of a stage that copies.
+    /// Additional processor time per 4 KiB of data, in proportion: for stages that copy.
     pub per_4k: Span,
     /// Time after it in which the request waits without a processor.
     pub wait: Span,
     /// The lock that is held for its processor time: an index into [`Stack::locks`].
     pub lock: Option<usize>,
-    /// Only requests that complete in this way pass it; `None`: all.
+    /// Only requests with this completion run it; `None`: all.
     pub only: Option<Completion>,
-    /// It lies above the driver: a recording of a driver's requests counts its time as the program's computing.
+    /// True if it is above the driver: in a recording made at the driver, its time is part of the program's
+    /// computing.
     pub above_driver: bool,
 }
 
@@ -68,7 +69,7 @@ pub struct Stack {
     pub cores: Option<u32>,
     /// How a thread learns of completions.
     pub completion: Completion,
-    /// It spins only for requests of at most this many bytes; `None`: any.
+    /// With `Spin`: only for requests of at most this many bytes; `None`: all.
     pub spin_below: Option<u64>,
 }
 
@@ -81,7 +82,8 @@ impl Stack {
         }
     }
 
-    /// What a recorded program passes: the driver and what is below it. The recording contains the rest.
+    /// The part of the stack that a recorded program runs: the driver and what is below it. The rest is in the
+    /// recording.
     pub fn below_recording(&self) -> Stack {
         let mut stack = self.clone();
         stack.stages.retain(|stage| !stage.above_driver);

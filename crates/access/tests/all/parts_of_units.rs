@@ -75,7 +75,7 @@ fn a_part_of_a_unit_costs_a_read_and_the_link_its_time() {
     let trim = device.trim(part.end, 1, 511).unwrap();
     assert_eq!(trim.end, part.end + Span::from_us(3), "no whole unit lies inside");
     let error = device.read(trim.end, 64 * 512 - 1, 2, &mut [0; 2]).unwrap_err();
-    assert_eq!(error.to_string(), "units 63 to 65 were asked for, the device ends at 64");
+    assert_eq!(error.to_string(), "units 63 to 65 are out of range: the device ends at 64");
 }
 
 /// The front end takes requests up one after the other, whatever the dies could do.

@@ -7,45 +7,46 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  nvlab heap bench                                 four workloads on each layer of safety, in /dev/shm
-  nvlab heap bench --workload sps --threads 1,2    one of them, with one thread and with two
-  nvlab heap bench --read-ns 0 --write-ns 500      the delays of another memory";
+  nvlab heap bench                                 four workloads, each safety layer, in /dev/shm
+  nvlab heap bench --workload sps --threads 1,2    one workload, with one thread and with two
+  nvlab heap bench --read-ns 0 --write-ns 500      emulate the delays of another memory";
 
 #[derive(Subcommand)]
 pub enum HeapVerb {
-    /// Count what is in it: types, pages, blocks, logs
+    /// Print statistics of a heap: types, pages, blocks, logs
     Stat {
-        /// The heap, which no program has open
+        /// Heap file; no program may have it open
         file: PathBuf,
     },
-    /// Check every block, pointer, count, value and checksum, and list objects that nothing can reach; status 1 if it is damaged
+    /// Check every block, pointer, count, value and checksum, and list unreachable objects; exits with status 1 if
+    /// the heap is damaged
     Check {
-        /// The heap, which no program has open
+        /// Heap file; no program may have it open
         file: PathBuf,
     },
-    /// Print the root and the objects it leads to
+    /// Print the root and the objects reachable from it
     Dump {
-        /// The heap, which no program has open
+        /// Heap file; no program may have it open
         file: PathBuf,
-        /// Follow so many pointers, one behind the other
+        /// Follow chains of at most N pointers
         #[arg(long, value_name = "N", default_value_t = 4)]
         depth: u32,
         /// Print the first N elements of each array, list and map
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
     },
-    /// Make the file as small as what it holds; offsets of objects change
+    /// Shrink the file to its live data; offsets of objects change
     Compact {
-        /// The heap, which no program has open
+        /// Heap file; no program may have it open
         file: PathBuf,
-        /// Leave out the objects that nothing can reach; no Drop of the program runs
+        /// Drop unreachable objects, without running the program's Drop code
         #[arg(long)]
         drop_unreachable: bool,
-        /// Give the heap checksums, if it has none; they stay
+        /// Add checksums to a heap that has none, permanently
         #[arg(long)]
         checksums: bool,
     },
-    /// Measure on this machine what each layer of safety costs a program that keeps objects
+    /// Measure what each safety layer of a heap costs on this machine
     #[command(after_help = EXAMPLES)]
     Bench(HeapBench),
 }
@@ -55,25 +56,25 @@ pub struct HeapBench {
     /// Workloads: sps, b-tree, hash, six-degrees [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = workload)]
     pub workload: Vec<Workload>,
-    /// Elements of the array, keys, nodes (as many as the greatest power of two)
+    /// Number of array elements, keys or nodes (rounded down to a power of two for nodes)
     #[arg(long, default_value = "1000000", value_name = "N", value_parser = count)]
     pub elements: u64,
-    /// The most operations of a thread in a run
+    /// Maximum operations per thread and run
     #[arg(long, default_value = "1000000", value_name = "N", value_parser = count)]
     pub operations: u64,
-    /// The longest run
+    /// Maximum duration of a run
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     pub seconds: f64,
-    /// Runs with so many threads each
+    /// Thread counts; one run with each
     #[arg(long, default_value = "1", value_name = "N,...", value_delimiter = ',')]
     pub threads: Vec<u64>,
-    /// Keep the heaps in this folder meanwhile; on a disk they are made durable by msync
+    /// Folder for the heap files during the runs; on a disk they are made durable by msync
     #[arg(long, default_value = "/dev/shm", value_name = "DIR")]
     pub dir: PathBuf,
-    /// Charge so many nanoseconds for each line of an object that is opened (67: PCM of system 004, slide 9)
+    /// Delay per cache line of an opened object, in nanoseconds (67: PCM of system 004, slide 9)
     #[arg(long, default_value_t = 67, value_name = "NS")]
     pub read_ns: u64,
-    /// Charge so many nanoseconds for each line that is written to memory (215: as above)
+    /// Delay per cache line written to memory, in nanoseconds (215: as above)
     #[arg(long, default_value_t = 215, value_name = "NS")]
     pub write_ns: u64,
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 /// The files of a log.
 #[derive(Args)]
 pub struct LogFiles {
-    /// The log; the large part of a hybrid one
+    /// Log file; of a hybrid log, the large part
     pub file: PathBuf,
-    /// The small part of a hybrid log
+    /// Small part of a hybrid log
     #[arg(long, value_name = "FILE")]
     pub small: Option<PathBuf>,
 }
@@ -18,44 +18,44 @@ pub struct LogFiles {
 pub struct FoundFiles {
     /// A log, or a segment with a heap
     pub file: PathBuf,
-    /// The small part of a hybrid log, whose large part is the other file
+    /// Small part of a hybrid log, whose large part is the file above
     #[arg(long, value_name = "FILE")]
     pub small: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 pub enum LogVerb {
-    /// Count what is in it
+    /// Print statistics of a log or segment
     Stat {
         #[command(flatten)]
         log: FoundFiles,
     },
-    /// List its records and their ranges
+    /// List the records of a log and their ranges
     Dump {
         #[command(flatten)]
         log: LogFiles,
-        /// Show the first N bytes of each range
+        /// Print the first N bytes of each range
         #[arg(long, value_name = "N", default_value_t = 16)]
         bytes: usize,
     },
-    /// Check it; status 1 if it is damaged
+    /// Check a log or segment; exits with status 1 if it is damaged
     Check {
         #[command(flatten)]
         log: FoundFiles,
     },
-    /// Apply it to its segments and empty it, as the program that uses it does when it opens it
+    /// Apply a log to its segments and empty it, as the program that uses it does on opening it
     Recover {
         #[command(flatten)]
         log: LogFiles,
-        /// Segments whose names are no absolute paths are in this folder [default: that of the log]
+        /// Folder of the segments with relative names [default: the folder of the log]
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
-        /// Segments that were in folder OLD are in NEW: the log was copied together with them. Repeatable; then every segment of
-        /// the log must be in an OLD
+        /// Look for the segments of folder OLD in NEW, for a log copied together with them. Repeatable; each segment
+        /// of the log must be in some OLD
         #[arg(long, value_name = "OLD=NEW", value_parser = moved)]
         relocate: Vec<(PathBuf, PathBuf)>,
     },
-    /// Keep of a damaged log what is before the damage, and say what is lost; the log as it was stays in FILE.damaged
+    /// Truncate a damaged log at the damage and report what is lost; the original is kept as FILE.damaged
     Salvage {
         #[command(flatten)]
         log: LogFiles,

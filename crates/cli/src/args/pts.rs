@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  nvlab pts ssd-tlc                            all tests, cells of a second
+  nvlab pts ssd-tlc                            all tests, one second per cell
   nvlab pts mine.toml --tests iops --html p.html
-  nvlab pts ssd-tlc --tests latency --cell 60s the specification's minute";
+  nvlab pts ssd-tlc --tests latency --cell 60s one minute per cell, as specified";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -19,19 +19,19 @@ pub struct Pts {
     /// Change one design value, e.g. --set ftl.spare=20% (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Which tests
+    /// Tests to run
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_values_t = [TestName::Iops, TestName::Throughput, TestName::Latency, TestName::WriteSaturation])]
     pub tests: Vec<TestName>,
-    /// Simulated time of each cell of a round (the specification: 60s)
+    /// Simulated time per cell of a round (specification: 60s)
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub cell: Span,
-    /// Capacities written by the test of write saturation (the specification: 4, or 24 hours)
+    /// Capacities written by the write saturation test (specification: 4, or 24 hours)
     #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = capacities)]
     pub saturate: f64,
     /// Seed of the requests
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Write the report as a self-contained page to FILE
+    /// Write a self-contained HTML report to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -9,11 +9,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-With --nbd a program finds the device at $NVLAB_URI, with --fuse it is the file $NVLAB_DEV. Without a program nvlab serves until Ctrl-C, SIGTERM or `stop` on
-the control socket; SIGUSR1 pulls the plug. At the end it says what was done to the device.
+The device is $NVLAB_URI with --nbd and the file $NVLAB_DEV with --fuse. Without a program, nvlab serves until Ctrl-C,
+SIGTERM or `stop` on the control socket. SIGUSR1 cuts the power. At the end it prints statistics of the device.
 
-With --mem the program opens the file $NVLAB_WINDOW and maps it, shared; or it calls
-nvlab_window_map(size_t *bytes). It must be linked dynamically: a library is preloaded.
+With --mem the program opens the file $NVLAB_WINDOW and maps it with MAP_SHARED, or calls
+nvlab_window_map(size_t *bytes). The program must be dynamically linked: a library is preloaded.
 
 Examples:
   nvlab serve ssd-tlc --nbd disk.sock --state dir --control control.sock
@@ -28,26 +28,26 @@ Examples:
 #[command(after_help = EXAMPLES)]
 #[command(group(ArgGroup::new("face").required(true).args(["mem", "nbd", "fuse"]).multiple(true)))]
 pub struct Serve {
-    /// Design: NAME or FILE.toml, with changes after commas; each one is an export of its name, the first also the one
-    /// without a name
+    /// Designs: NAME or FILE.toml, with changes after commas; each is an export under its name, the first is also
+    /// the default export
     #[arg(required = true, num_args = 1.., value_name = "DESIGN")]
     pub designs: Vec<String>,
-    /// Memory for a program, by userfaultfd (design envy)
+    /// Serve memory to a program, by userfaultfd (design envy)
     #[arg(long, requires = "program", conflicts_with_all = ["nbd", "fuse"])]
     pub mem: bool,
-    /// A block device over NBD: the path of a Unix socket, or HOST:PORT [default: a socket of its own]
+    /// Serve a block device over NBD: path of a Unix socket, or HOST:PORT [default: a temporary socket]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = false)]
     pub nbd: Option<Option<String>>,
-    /// Whether NBD clients use TLS: off | on (they may) | require
+    /// TLS for NBD clients: off | on (optional) | require
     #[arg(long, default_value = "off", value_name = "MODE", requires = "nbd")]
     pub tls: TlsMode,
     /// Folder with server-cert.pem and server-key.pem, and ca-cert.pem for --tls-verify-peer
     #[arg(long, value_name = "DIR", requires = "nbd")]
     pub tls_certificates: Option<PathBuf>,
-    /// An NBD client that uses TLS must have a certificate signed by ca-cert.pem
+    /// Require NBD clients that use TLS to present a certificate signed by ca-cert.pem
     #[arg(long, requires = "tls_certificates")]
     pub tls_verify_peer: bool,
-    /// A directory with the device as a file, by FUSE: an empty directory, or one to create
+    /// Serve the device as a file in DIR by FUSE; DIR is an empty directory or one to create
     #[arg(long, value_name = "DIR")]
     pub fuse: Option<PathBuf>,
     /// Let --nbd and --http listen on addresses that other machines can reach
@@ -56,41 +56,41 @@ pub struct Serve {
     /// Change one design value (repeatable)
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE", conflicts_with = "mem")]
     pub set: Vec<String>,
-    /// Seed of the device's random choices; a device reopened from its state keeps its own
+    /// Seed of the device's random choices; a device reopened with --state keeps its seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Bring a new device to a state before it is served, as for run: steady | log-full | full | scattered, with ,fill=30%
-    /// ,span=30% ,idle=10s after it; what that writes reads as zeros, and its seed takes the place of --seed
+    /// Precondition a new device, as for run: steady | log-full | full | scattered, with optional suffixes ,fill=30%
+    /// ,span=30% ,idle=10s. The data it writes reads as zeros; its seed replaces --seed
     #[arg(long, value_name = "STATE", conflicts_with = "mem")]
     pub precondition: Option<Preparation>,
-    /// Bytes of the memory, a multiple of 4 KiB [default: those of the state, or 256 MiB]
+    /// Size of the memory, a multiple of 4 KiB [default: as stored in --state, or 256 MiB]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "mem")]
     pub size: Option<u64>,
-    /// Bytes of it that may be resident, at least 64 KiB [default: a quarter]
+    /// Limit of its resident part, at least 64 KiB [default: a quarter]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "mem")]
     pub resident: Option<u64>,
-    /// Folder of the state: what was served survives restarts and kill -9 [default: discarded at the end]
+    /// Store the device in DIR, so that it survives restarts and kill -9 [default: discarded at the end]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// When a request is answered: real (no earlier than the device would) | fast (at once) | xN (N times slower)
+    /// When requests complete: real (when the simulated device would) | fast (at once) | xN (N times slower)
     #[arg(long, default_value = "real", value_name = "MODE")]
     pub time: TimeMode,
-    /// A socket for the commands status, cut, cut after N, stop: a line each, answered in lines
+    /// Unix socket for the commands status, cut, cut after N and stop, one per line
     #[arg(long, value_name = "PATH", conflicts_with = "mem")]
     pub control: Option<PathBuf>,
-    /// A live page at http://HOST:PORT/, counts for Prometheus at /metrics (not of a memory)
+    /// Serve a live page at http://HOST:PORT/ and Prometheus metrics at /metrics (not with --mem)
     #[arg(long, value_name = "HOST:PORT")]
     pub http: Option<String>,
-    /// The power fails during the N-th operation, and comes back
+    /// Cut the power during the N-th operation, then restore it
     #[arg(long, value_name = "N", conflicts_with = "mem", value_parser = clap::value_parser!(u64).range(1..))]
     pub cut_at: Option<u64>,
-    /// A device that lies: FLUSH is acknowledged and nothing is made durable for it
+    /// Acknowledge FLUSH without making anything durable (a lying device)
     #[arg(long, conflicts_with = "mem")]
     pub ignore_flush: bool,
-    /// Write what was asked as a trace: FILE[:FORMAT], as for trace convert; must not exist
+    /// Record the requests as a trace: FILE[:FORMAT], as for trace convert; must not exist
     #[arg(long, value_name = "FILE", conflicts_with = "mem")]
     pub record: Option<String>,
-    /// The program and its arguments; nvlab ends with its status
+    /// The program and its arguments; nvlab exits with its status
     #[arg(last = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
 }

@@ -46,7 +46,7 @@ const SMOKE_REQUESTS: u64 = 100_000;
 
 pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
     if cfg!(debug_assertions) && !args.smoke {
-        output.warn("a debug build: the rates mean nothing");
+        output.warn("this is a debug build: the rates are meaningless");
     }
     if args.served {
         return served::bench(output, args);

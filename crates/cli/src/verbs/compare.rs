@@ -65,7 +65,7 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
             if verdict.holds {
                 met.push(verdict.text);
             } else if verdict.is_chance {
-                output.warn(format_args!("not met, but may be: {}", verdict.text));
+                output.warn(format_args!("not met, but maybe by chance: {}", verdict.text));
             }
         }
     }

@@ -82,7 +82,7 @@ impl Bench<'_> {
         let replayer = self.replayer(self.args.ignore_flush);
         let all = journal.marks().iter().map(|mark| mark.line.as_str());
         if let Some(loss) = self.checks.above(replayer.whole(journal, self.args.seed)?, all)? {
-            let why = format!("without any cut the check fails, so it proves nothing: {}", loss.what);
+            let why = format!("the check fails even without a cut, so it proves nothing: {}", loss.what);
             return Err(Failure::Input(why));
         }
         let chosen = moments(journal, recording.first, self.args.cuts, self.args.seed);
@@ -123,7 +123,7 @@ impl Bench<'_> {
             _ => {
                 let count = |is: fn(&Loss) -> bool| losses.iter().filter(|(_, loss)| is(loss)).count();
                 self.output.note(format_args!(
-                    "{cuts} cuts: {} lost something; in {} the device broke its promise, in {} a check on it noticed",
+                    "{cuts} cuts: {} lost something; the device violated its guarantee in {}, a check failed in {}",
                     losses.len(),
                     count(|loss| loss.of_device),
                     count(|loss| loss.on_it)
@@ -199,7 +199,7 @@ impl Bench<'_> {
             Journal::load(path).map_err(|error| wrong(error.to_string()))?;
         if saved.schema != SCHEMA || saved.design != self.named.name {
             let why = format!(
-                "it is of the design {} ({}), not of {}",
+                "it was saved for the design {} ({}), not {}",
                 saved.design, saved.schema, self.named.name
             );
             return Err(wrong(why));

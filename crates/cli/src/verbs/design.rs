@@ -140,7 +140,7 @@ fn diff(output: &Output, a: &str, b: &str) -> Result<(), Failure> {
     let (left, right) = (Named::load(a, &[])?, Named::load(b, &[])?);
     let differences = nvlab_design::diff(&left.design, &right.design);
     if differences.is_empty() && output.format == Format::Human {
-        output.print("no difference: the two behave alike");
+        output.print("no difference");
         return Ok(());
     }
     let cell = |value: Option<String>| Cell::or_dash(value, Cell::text);
@@ -178,7 +178,7 @@ fn new(output: &Output, file: &Path, from: Option<&str>) -> Result<(), Failure> 
             Design::load(from, &[])?;
             let text = BUILT_IN.iter().find(|(known, _)| *known == from).map(|(_, text)| *text);
             let text =
-                text.ok_or_else(|| Failure::Input(format!("{from} is not built in; copy the file")))?;
+                text.ok_or_else(|| Failure::Input(format!("{from} is not built in; copy the file instead")))?;
             renamed(text, &name)
         }
     };
@@ -196,7 +196,7 @@ fn write_new(output: &Output, file: &Path, text: &str) -> Result<(), Failure> {
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(Failure::Input(format!("{} exists; it is left as it is", file.display())))
+            Err(Failure::Input(format!("{} exists and is not overwritten", file.display())))
         }
         Err(error) => Err(Failure::machine(file.display(), &error)),
     }

@@ -79,21 +79,19 @@ fn memory() -> Finding {
         what: "memory",
         good: None,
         found: format!("{}, {} free", display_bytes(total), display_bytes(free)),
-        meaning: format!("drives of about {} in all, in units of 4 KiB", display_bytes(simulated)),
+        meaning: format!("drives of about {} in total, with units of 4 KiB", display_bytes(simulated)),
     }
 }
 
 fn results(output: &Output) -> Finding {
     let dir = output.out.display().to_string();
     let (good, meaning) = match fs::metadata(&output.out) {
-        Err(_) => (None, "results are kept there; made by the first run".to_string()),
-        Ok(meta) if !meta.is_dir() => {
-            (Some(false), "it is not a folder: choose another with --out".to_string())
-        }
+        Err(_) => (None, "results are stored there; created by the first run".to_string()),
+        Ok(meta) if !meta.is_dir() => (Some(false), "not a folder: choose another with --out".to_string()),
         Ok(meta) if meta.permissions().readonly() => {
-            (Some(false), "it cannot be written: choose another with --out".to_string())
+            (Some(false), "not writable: choose another with --out".to_string())
         }
-        Ok(_) => (Some(true), "results are kept there".to_string()),
+        Ok(_) => (Some(true), "results are stored there".to_string()),
     };
     Finding { what: "results", good, found: dir, meaning }
 }
@@ -112,8 +110,8 @@ fn device(path: &str) -> (bool, String) {
 fn fuse() -> Finding {
     let (good, found) = device("/dev/fuse");
     let meaning = match good {
-        true => "a simulated device can be a file in a folder",
-        false => "no simulated device as a file; load the module fuse, or ask for access to /dev/fuse",
+        true => "simulated devices can be served as files",
+        false => "no simulated device as a file; load the module fuse, or get access to /dev/fuse",
     };
     Finding { what: "FUSE", good: Some(good), found, meaning: meaning.into() }
 }
@@ -121,7 +119,7 @@ fn fuse() -> Finding {
 fn fusermount() -> Finding {
     let path = in_path("fusermount3");
     let meaning = match path {
-        Some(_) => "mounting without being root",
+        Some(_) => "mounting without root",
         None => "mounting needs root; install fuse3",
     };
     Finding {
@@ -160,8 +158,8 @@ fn python() -> Finding {
     let enough = version.as_deref().is_some_and(|text| at_least(text, 3, 11));
     let meaning = match (&version, enough) {
         (_, true) => "new enough for the Python package",
-        (Some(_), false) => "the Python package needs 3.11 or later",
-        (None, _) => "the Python package needs it, 3.11 or later; the program does not",
+        (Some(_), false) => "too old: the Python package needs 3.11 or later",
+        (None, _) => "only the Python package needs it, 3.11 or later",
     };
     Finding {
         what: "Python",

@@ -58,14 +58,14 @@ fn print(output: &Output, design: &str, report: &ImageReport) {
     for step in &report.steps {
         let forgotten = match step.forgotten_sectors {
             0 => String::new(),
-            count => format!(", {count} discarded because they are free"),
+            count => format!(", {count} trimmed because they are free"),
         };
         let (sectors, requests) = (step.changed_sectors, step.requests);
         text += &format!("{}: {sectors} sectors changed, {requests} requests{forgotten}\n", step.command);
     }
     if let Some(route) = &report.route {
         text += &format!(
-            "{}: {} of {} sectors written went to PRAM, {} spilled, {} clusters trimmed; of words overwritten there {:.1} % \
+            "{}: {} of {} sectors written went to PRAM, {} spilled, {} clusters trimmed; {:.1} % of the words overwritten there \
              changed\n",
             route.file_system,
             route.pram_written_sectors,
@@ -76,7 +76,7 @@ fn print(output: &Output, design: &str, report: &ImageReport) {
         );
     }
     let cuts = if report.cuts > 0 { format!(", {} power cuts", report.cuts) } else { String::new() };
-    text += &format!("{:.3} s simulated{cuts}; what was read back is what was written", report.simulated_s);
+    text += &format!("{:.3} s simulated{cuts}; all data read back matches", report.simulated_s);
     output.print(text);
 }
 

@@ -27,7 +27,7 @@ pub fn log(output: &Output, verb: LogVerb) -> Result<(), Failure> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::Damaged { .. } => {
-            Failure::Check(format!("{error}\n`nvlab log salvage` keeps what is before the damage"))
+            Failure::Check(format!("{error}\n`nvlab log salvage` keeps everything before the damage"))
         }
         Error::Io { .. } => Failure::Machine(error.to_string()),
         _ => Failure::Input(error.to_string()),
@@ -228,7 +228,7 @@ fn recover(
     for name in counts.segments.values() {
         let path = before.path(name);
         if !relocate.is_empty() && !relocate.iter().any(|(old, _)| path.starts_with(old)) {
-            let why = "is in none of the folders that --relocate names; nothing has been changed";
+            let why = "is in none of the folders of --relocate; nothing has been changed";
             return Err(Failure::Input(format!("{}: segment {} {why}", file.display(), path.display())));
         }
     }

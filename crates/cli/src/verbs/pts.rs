@@ -34,7 +34,7 @@ pub fn run(output: &Output, args: &Pts) -> Result<(), Failure> {
         });
         drop(bar);
         let found = ran.map_err(|error| match error {
-            error if error.is_stopped() => Failure::Interrupted("interrupted; nothing is kept".to_string()),
+            error if error.is_stopped() => Failure::Interrupted("interrupted; nothing is stored".to_string()),
             PtsError::Design(why) => Failure::Input(format!("design {}: {why}", named.name)),
             error => Failure::Check(error.to_string()),
         })?;
@@ -46,7 +46,7 @@ pub fn run(output: &Output, args: &Pts) -> Result<(), Failure> {
     progress.end();
     match output.format {
         Format::Human => output.note(format_args!(
-            "cells of {} instead of a minute, preconditioned until steady: nvlab explain pts",
+            "cells of {} instead of one minute, preconditioned until steady: nvlab explain pts",
             args.cell
         )),
         Format::Json | Format::JsonLines => {

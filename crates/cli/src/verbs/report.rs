@@ -47,7 +47,7 @@ fn sweep_of(paths: &[PathBuf]) -> Result<Option<Finished>, Failure> {
             None if path.is_file() => {}
             None => {
                 return Err(Failure::Input(format!(
-                    "{}: neither the result of a run (result.json) nor the table of a sweep (sweep-*.parquet) is in it",
+                    "{} contains neither the result of a run (result.json) nor the table of a sweep (sweep-*.parquet)",
                     path.display()
                 )));
             }
@@ -56,9 +56,9 @@ fn sweep_of(paths: &[PathBuf]) -> Result<Option<Finished>, Failure> {
     match (&tables[..], paths) {
         ([], _) => Ok(None),
         ([table], [_]) => Finished::load(table).map(|(_, sweep)| Some(sweep)).map_err(Failure::Input),
-        _ => Err(Failure::Input(
-            "the page of a sweep is of one sweep: name its folder or its table alone".to_string(),
-        )),
+        _ => {
+            Err(Failure::Input("a sweep page shows one sweep: give only its folder or its table".to_string()))
+        }
     }
 }
 

@@ -97,8 +97,7 @@ fn page(output: &Output, args: &Reproduce, measured: &[Measured<'_>]) -> Result<
     let version = results.first().map_or(String::new(), |run| {
         format!("nvlab {}, results version {}; ", run.nvlab, run.results_version)
     });
-    let about =
-        format!("{version}{} points{}", results.len(), if args.smoke { ", at a small size" } else { "" });
+    let about = format!("{version}{} points{}", results.len(), if args.smoke { ", smoke size" } else { "" });
     let html = reproduce::page::page(&format!("Reproduction of {name}"), &about, measured);
     std::fs::write(&file, html).map_err(|error| Failure::machine(file.display(), &error))?;
     output.note(format_args!("figures: {}", file.display()));
@@ -121,7 +120,7 @@ fn verdict(
     match differs + missing {
         0 => Ok(()),
         _ => Err(Failure::Check(format!(
-            "{differs} claims differ from what was measured, {missing} could not be measured"
+            "{differs} claims differ from the measurement, {missing} could not be measured"
         ))),
     }
 }

@@ -43,7 +43,7 @@ pub fn run(output: &Output, args: &Run) -> Result<(), Failure> {
     print(output, &args.metrics, &results, &verdicts)?;
     runs::say_where(output, &done);
     if let (Format::Human, [Done { dir: Some(dir), .. }]) = (output.format, done.as_slice()) {
-        output.note(format_args!("as a page: nvlab report {}", dir.display()));
+        output.note(format_args!("HTML report: nvlab report {}", dir.display()));
     }
     end(output, args, &results, &verdicts)
 }
@@ -60,7 +60,7 @@ fn watch(
     let run = WatchedRun::new(&plan.design_name, task.design.capacity_bytes(), runs::interrupted().clone());
     let door = ManagementServer::open_page(&address, run.clone())?;
     output.note(format_args!("page     {}", door.page()));
-    output.note("the run is in real time at first; Ctrl-C ends it early, with what was measured so far");
+    output.note("the run starts in real time; Ctrl-C ends it early and reports what was measured so far");
     let stop = runs::interrupted();
     let ran = task.run_watched(&mut run.onlooker(), &mut |phase, done| {
         run.prepares(phase, done);
@@ -72,14 +72,14 @@ fn watch(
     drop(door);
     let result = match ran {
         Err(RunError::Precondition { source: DriveError::Stopped(_), .. }) => {
-            return Err(Failure::Interrupted("interrupted while the device was prepared".to_string()));
+            return Err(Failure::Interrupted("interrupted during preconditioning".to_string()));
         }
         ran => ran.map_err(TaskError::Run)?,
     };
     let results = [result];
     let verdicts = check(asserts, &results)?;
     print(output, &args.metrics, &results, &verdicts)?;
-    output.note("not kept, since it could be changed while it ran; the same run without --http is kept");
+    output.note("not stored, because the page could change the run; without --http the result is stored");
     end(output, args, &results, &verdicts)
 }
 

@@ -24,10 +24,8 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
 
 fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
     if args.designs != ["envy"] {
-        let why = format!(
-            "\"{}\" cannot be served as memory: the only design that can is envy",
-            args.designs.join(" ")
-        );
+        let why =
+            format!("\"{}\" cannot be served as memory: only the design envy can", args.designs.join(" "));
         return Err(Failure::Input(why));
     }
     let address = args.http.as_deref().map(|text| http_address(text, args.allow_remote)).transpose()?;
@@ -42,14 +40,14 @@ fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
     let size = display_bytes(server.bytes());
     match server.found() {
         Found::Fresh => output.note(format_args!("a memory of {size}, all zero")),
-        Found::Closed => output.note(format_args!("a memory of {size}, as it was left")),
-        Found::Resident => output.note(format_args!("a memory of {size}, recovered: nothing is lost")),
+        Found::Closed => output.note(format_args!("a memory of {size}, as left")),
+        Found::Resident => output.note(format_args!("a memory of {size}, recovered without loss")),
         Found::Lost { restarted } => output.warn(lost(*restarted)),
     }
     if server.is_user_only() {
         output.warn(
-            "without privilege, system calls of the program that touch pages which are not resident fail with EFAULT \
-             (as root, or with access to /dev/userfaultfd, they do not)",
+            "without privilege, system calls of the program that access non-resident pages fail with EFAULT (run as root, or \
+             get access to /dev/userfaultfd)",
         );
     }
     let door =
@@ -72,12 +70,12 @@ fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
 fn lost(restarted: bool) -> &'static str {
     match restarted {
         true => {
-            "the machine was restarted while this memory was open: what was not written back is lost; if it went down \
-             without writing its files to disk, more may be"
+            "the machine was restarted while this memory was open: pages not written back are lost; if the machine crashed before \
+             its files reached the disk, more may be"
         }
         false => {
-            "this memory was open when its server was killed, and its resident pages were removed from /dev/shm since: \
-             what was not written back is lost"
+            "this memory was open when its server was killed, and its resident pages were removed from /dev/shm afterwards: \
+             pages not written back are lost"
         }
     }
 }

@@ -69,7 +69,7 @@ fn measure_all(output: &Output, options: &StackOptions, drive: &Arc<Drive>) -> R
         !runs::interrupted().load(Ordering::Relaxed)
     };
     let measured = measure(options, drive, goes_on)?;
-    measured.ok_or_else(|| Failure::Interrupted("interrupted: nothing was kept".into()))
+    measured.ok_or_else(|| Failure::Interrupted("interrupted: nothing is stored".into()))
 }
 
 fn options(args: &Stack) -> Result<StackOptions, Failure> {
@@ -93,7 +93,7 @@ fn budgets_of(measured: &Measured, args: &Stack) -> Result<Vec<Budget>, Failure>
     let Some(path) = args.path else { return Ok(Path::all().filter_map(|path| of(path).ok()).collect()) };
     let missing = |layer: Layer| {
         let why = measured.missing.iter().find(|(missing, _)| *missing == layer);
-        let why = why.map_or("it is measured for writes only", |(_, why)| why);
+        let why = why.map_or("only measured for writes", |(_, why)| why);
         Failure::Machine(format!("{}: the layer {layer} was not measured: {why}", path.key()))
     };
     Ok(vec![of(path).map_err(missing)?])

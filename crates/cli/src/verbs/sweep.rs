@@ -132,7 +132,10 @@ fn dry_run(
     let cost = match known.is_empty() || rest == 0 {
         true => String::new(),
         false => {
-            format!("; the rest takes about {:.0} s of one core, as those that are done", mean * rest as f64)
+            format!(
+                "; the rest takes about {:.0} s of one core, estimated from those done",
+                mean * rest as f64
+            )
         }
     };
     output.note(format_args!("{} points, {} of them done{cost}", points.len(), known.len()));
@@ -230,7 +233,7 @@ fn say_shard(
     write_parquet(&file, table)?;
     let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
     output.note(format_args!(
-        "shard {number} of {of}: {done} of {points} points ({reused} were done before), kept in {}; table: {}; the same \
+        "shard {number} of {of}: {done} of {points} points ({reused} were done before), stored in {}; table: {}; the same \
          command without --shard makes the whole table",
         output.out.display(),
         file.display()

@@ -71,8 +71,8 @@ fn as_recorded(text: &str) -> Result<ReplaySpec, Failure> {
     let plain = ReplaySpec { reading: spec.reading.clone(), ..ReplaySpec::new(spec.path.clone()) };
     if plain != spec {
         return Err(Failure::Input(format!(
-            "'{text}': traces are looked at and converted as they were recorded; only volume=, \
-             action=, skip-bad=, and columns= of a table with what goes with it are of use here"
+            "'{text}': trace commands read traces as recorded; only volume=, action=, skip-bad=, and columns= with its \
+             options apply here"
         )));
     }
     Ok(spec)
@@ -98,7 +98,7 @@ pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Fa
     let format = spec.reading.format;
     let reading = ReadOptions { format, ..ReadOptions::default() };
     if spec != (ReplaySpec { reading, ..ReplaySpec::new(spec.path.clone()) }) {
-        return Err(Failure::Input(format!("'{text}': a file to write takes no options after its name")));
+        return Err(Failure::Input(format!("'{text}': an output file takes no options")));
     }
     let format = format.or_else(|| TraceFormat::from_file_name(&spec.path));
     let format = format.ok_or_else(|| {
@@ -110,7 +110,7 @@ pub(super) fn target(text: &str) -> Result<(std::path::PathBuf, TraceFormat), Fa
         ))
     })?;
     if spec.path.exists() {
-        return Err(Failure::Input(format!("{} exists; it is left as it is", spec.path.display())));
+        return Err(Failure::Input(format!("{} exists and is not overwritten", spec.path.display())));
     }
     Ok((spec.path, format))
 }
@@ -147,7 +147,7 @@ fn say(output: &Output, to: &Path, format: TraceFormat, report: &WriteReport) {
 fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Result<Columns, Failure> {
     let source = Source::read(text, None)?;
     if source.is_trace() {
-        return Err(Failure::Input(format!("'{text}' is a trace already: nvlab trace convert")));
+        return Err(Failure::Input(format!("'{text}' is already a trace: use nvlab trace convert")));
     }
     let opened = source.open(capacity, Serves::Blocks, seed)?;
     opened.notes.iter().for_each(|note| output.warn(note));
@@ -156,7 +156,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
         output.note(database.describe().trim_end());
     }
     if let Pacing::Closed { .. } = workload.pacing() {
-        output.warn("a closed loop has no times: every request is written at time 0");
+        output.warn("a closed loop has no arrival times: every request is written with time 0");
     }
     if workload.time_limit().is_some() && workload.len_hint().is_none() {
         output.detail("it ends by simulated time");
@@ -164,7 +164,7 @@ fn made(output: &Output, text: &str, capacity: u64, limit: u64, seed: u64) -> Re
     let origin = Origin { format: format!("{text} seed {seed}"), hash: 0 };
     let columns = record(&mut *workload, limit, origin);
     match columns.is_empty() {
-        true => Err(Failure::Input(format!("'{text}' has no request"))),
+        true => Err(Failure::Input(format!("'{text}' has no requests"))),
         false => Ok(columns),
     }
 }

@@ -51,7 +51,7 @@ fn a_lie_is_found_and_kept_for_replay() {
     assert!(said(&vacuous).contains("it proves nothing"), "{}", said(&vacuous));
     let failed = cut(&[], "device", "exit 3");
     assert!(
-        said(&failed).contains("without any cut the program ended with exit status: 3"),
+        said(&failed).contains("even without a cut, the program ended with exit status: 3"),
         "{}",
         said(&failed)
     );
@@ -70,10 +70,10 @@ fn what_cannot_be_says_why() {
         &["--check", "everything", "--", "true"],
         "write device, fs=ext4|xfs|btrfs, program or program=SCRIPT",
     );
-    wrong(&["--check", "program,program=x", "--", "true"], "there is one of this kind already");
+    wrong(&["--check", "program,program=x", "--", "true"], "there already is a check of this kind");
     wrong(&["--check", "program", "--replay", "x"], "needs the program");
     wrong(&["--replay", "nowhere"], "nowhere: ");
-    wrong(&["--", "true"], "the program changed nothing");
+    wrong(&["--", "true"], "the program wrote nothing");
     wrong(&["--", "./no-such-program"], "cannot run ./no-such-program");
     wrong(&[], "PROGRAM");
     std::fs::write(folder.0.join("torn"), "[{\"schema\":\"nvlab.cut/1\"").unwrap();
@@ -98,7 +98,7 @@ fn a_right_that_is_missing_is_a_matter_of_the_machine() {
     let output = folder.nvlab(&arguments).env("PATH", path).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     // Where FUSE is missing too, that is what is said.
-    assert!(said(&output).contains("takes root") || said(&output).contains("FUSE"), "{}", said(&output));
+    assert!(said(&output).contains("needs root") || said(&output).contains("FUSE"), "{}", said(&output));
 }
 
 /// Links that another user put at predictable names are neither followed nor used.

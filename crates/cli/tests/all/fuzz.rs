@@ -32,7 +32,7 @@ fn wrong(line: &Line, ended: &Ended, scratch: &Scratch) -> Vec<String> {
         Some(status) if DOCUMENTED.contains(&status) => {}
         Some(status) => wrong.push(format!("ended with {status}")),
     }
-    if ended.said.contains("panicked at") || ended.said.contains("fault of nvlab") {
+    if ended.said.contains("panicked at") || ended.said.contains("bug in nvlab") {
         wrong.push("a panic".to_string());
     }
     wrong.extend(scratch.lost(line.outputs()));

@@ -131,7 +131,7 @@ fn a_heap_is_shown_checked_and_compacted() {
     assert_eq!(objects[0]["value"]["favourite"]["to"], objects[1]["at"]);
 
     let checked = printed(&folder, &["heap", "check", "bank"]);
-    assert!(checked.contains("without checksums, undamaged\nnothing leads to 2 blocks, 96 B\n"), "{checked}");
+    assert!(checked.contains("without checksums, undamaged\n2 blocks are unreachable, 96 B\n"), "{checked}");
     assert!(checked.contains("lost: 2 Account"), "{checked}");
     assert_eq!(std::fs::read(&path).unwrap(), before, "looking changes nothing");
 
@@ -187,7 +187,7 @@ fn damage_is_reported() {
     let damages = [
         (root + 8, 1, "references counted"),
         (text, 0x82, "not UTF-8"),
-        (8192 + 40, 1, "the types are not those"),
+        (8192 + 40, 1, "the types do not match"),
     ];
     for (at, bits, why) in damages {
         let mut damaged = whole.clone();
@@ -200,7 +200,7 @@ fn damage_is_reported() {
             assert!(all.contains(why), "{all}");
         }
     }
-    for (file, status, why) in [("none", 4, "No such file"), ("text", 2, "is no heap")] {
+    for (file, status, why) in [("none", 4, "No such file"), ("text", 2, "is not a heap")] {
         std::fs::write(folder.0.join("text"), "a text").unwrap();
         let refused = folder.run(&["heap", "check", file]);
         assert_eq!(refused.status.code(), Some(status), "{}", said(&refused));

@@ -99,7 +99,7 @@ fn a_copied_log_is_recovered_and_a_damaged_one_salvaged() {
 
     let moved = |old: &str| format!("{}={}", path(old).display(), path("new").display());
     let other = folder.run(&["log", "recover", "new/log", "--relocate", &moved("elsewhere")]);
-    assert!(said(&other).contains("is in none of the folders that --relocate names"), "{}", said(&other));
+    assert!(said(&other).contains("is in none of the folders of --relocate"), "{}", said(&other));
     let found = json(&folder, &["log", "recover", "new/log", "--relocate", &moved("old"), "--json"]);
     assert_eq!(found["commits"].to_string(), "1");
     assert_eq!(std::fs::read(path("new/data")).unwrap()[100..150], [1; 50]);

@@ -93,7 +93,7 @@ fn colours_come_only_where_they_are_wanted() {
 fn results_are_kept_and_reused() {
     let folder = Folder::new("kept");
     let first = folder.run(&SMALL);
-    assert!(text(&first.stderr).starts_with("kept in runs/bench-4g-"), "{}", text(&first.stderr));
+    assert!(text(&first.stderr).starts_with("stored in runs/bench-4g-"), "{}", text(&first.stderr));
     let again = folder.run(&SMALL);
     assert!(text(&again.stderr).starts_with("already done: runs/bench-4g-"), "{}", text(&again.stderr));
     assert_eq!(first.stdout, again.stdout, "the very same result, wall time included");
@@ -152,7 +152,7 @@ fn an_interruption_keeps_what_was_finished() {
     let mut child = folder.nvlab(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
-    assert!(first.starts_with("bench-4g: kept in runs/bench-4g-"), "{first}");
+    assert!(first.starts_with("bench-4g: stored in runs/bench-4g-"), "{first}");
     let interrupted = Instant::now();
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
@@ -160,7 +160,7 @@ fn an_interruption_keeps_what_was_finished() {
     assert_eq!(
         rest,
         [
-            "error: interrupted; 1 of 2 runs was finished and is kept in runs: the same command does only the other"
+            "error: interrupted; 1 of 2 runs was finished and is stored in runs: the same command runs only the other"
         ]
     );
     assert_eq!(child.wait().unwrap().code(), Some(130));

@@ -35,7 +35,7 @@ fn the_programs_status_is_nvlabs() {
 }
 
 #[test]
-fn a_state_is_found_again() {
+fn a_served_state_survives_a_restart() {
     let folder = Folder::new("serve-state");
     let serve = |more: &[&str]| {
         run_serve(&folder, &[&["envy", "--mem", "--state", "kept"][..], more, &["--", "true"][..]].concat())
@@ -85,7 +85,7 @@ fn what_cannot_be_says_why() {
             assert!(said(&output).contains(why), "{}", said(&output));
         }
     };
-    wrong(&["ssd-tlc", "--mem", "--", "true"], "the only design that can is envy");
+    wrong(&["ssd-tlc", "--mem", "--", "true"], "only the design envy can");
     wrong(&["envy", "--", "true"], "--mem");
     wrong(&["envy", "--mem"], "PROGRAM");
     wrong(&["envy", "--mem", "--", "./no-such-program"], "cannot run ./no-such-program");

@@ -194,7 +194,7 @@ fn the_page_of_a_finished_sweep_is_made_again() {
     let ran = folder.run(&["sweep", "small.toml", "-o", "out"]);
     assert!(ran.status.success());
     let said = String::from_utf8(ran.stderr).unwrap();
-    assert!(said.contains("the cost of cleaning is not in the lifetimes of"), "{said}");
+    assert!(said.contains("do not include the cost of cleaning"), "{said}");
     let page = std::fs::read(folder.0.join("out/sweep-small.html")).unwrap();
     // Only the table is needed.
     std::fs::create_dir(folder.0.join("moved")).unwrap();
@@ -210,8 +210,8 @@ fn the_page_of_a_finished_sweep_is_made_again() {
         assert!(std::fs::read(folder.0.join("again.html")).unwrap() == page, "{what}");
     }
     for (what, words) in [
-        (&["out/sweep-small.csv"][..], "is read from its .parquet"),
-        (&["moved", "out"], "of one sweep"),
+        (&["out/sweep-small.csv"][..], "give the .parquet table of the sweep"),
+        (&["moved", "out"], "one sweep"),
         (&["."], "neither the result of a run"),
     ] {
         let refused = folder.run(&[&["report"], what].concat());

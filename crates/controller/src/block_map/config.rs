@@ -17,14 +17,14 @@ pub struct BlockMapConfig {
     /// A page that was already overwritten in the log once is copied to another log block when its own is emptied,
     /// because it will probably be overwritten again; only the others are merged (locality as in reference 10).
     pub second_chance: bool,
-    /// How wear is evened out.
+    /// Wear levelling.
     pub wear: BlockWear,
-    /// Whether the host's trims are honoured.
+    /// Whether trims from the host are applied.
     pub trim: bool,
     /// Whether a unit's checksum is verified when the host reads it: on a mismatch it is unreadable. Only if the medium
     /// keeps payload. If false, damaged data is returned as it is.
     pub verify_reads: bool,
-    /// Time the controller itself takes for a request, before it accesses the medium.
+    /// Time of the controller itself per request, before it accesses the medium.
     pub overhead: Span,
 }
 
@@ -47,7 +47,7 @@ pub enum Log {
     },
 }
 
-/// How wear is evened out. Log blocks are always used round-robin.
+/// Wear levelling. Log blocks are always used round-robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockWear {
     /// The least worn erased block is taken first.
@@ -74,20 +74,22 @@ impl BlockMapConfig {
         }
         if self.slc_log && (log.is_some() || !has_slc_mode) {
             return Err(
-                "log blocks in SLC mode need a data array whose blocks can be used so, and lie in it".into(),
+                "log blocks in SLC mode must be in the data array, whose blocks must support SLC mode".into(),
             );
         }
         for flash in [Some(data), log].into_iter().flatten() {
             flash.geometry.check()?;
             if flash.geometry.units_per_page != 1 {
                 return Err(format!(
-                    "a block map translates single pages: units of {} B must be pages, not {} to a page",
+                    "a block map translates pages: a unit of {} B must be a page, but a page has {} units",
                     flash.geometry.unit_bytes, flash.geometry.units_per_page
                 ));
             }
             if flash.geometry.unit_bytes != data.geometry.unit_bytes {
                 let (other, bytes) = (flash.geometry.unit_bytes, data.geometry.unit_bytes);
-                return Err(format!("data pages have {bytes} B, log pages {other} B: they must be alike"));
+                return Err(format!(
+                    "data pages have {bytes} B, log pages {other} B: they must have the same size"
+                ));
             }
         }
         if data.rules != CellRules::NandAnyOrder {
@@ -99,7 +101,7 @@ impl BlockMapConfig {
         }
         if let (Some(log), Log::None | Log::PerBlock { .. }) = (log, self.log) {
             return Err(format!(
-                "only shared log blocks (FAST) may lie in an array of their own ({} blocks were given)",
+                "only shared log blocks (FAST) may be in a separate array ({} blocks were given)",
                 log.geometry.blocks()
             ));
         }
@@ -137,7 +139,7 @@ fn check_log(config: &BlockMapConfig, data: &FlashConfig, log: Option<&FlashConf
         && blocks.div_ceil(dies) + moving > log.geometry.blocks_per_die
     {
         return Err(format!(
-            "{blocks} log blocks and {moving} to move pages to do not fit {dies} dies of {} blocks",
+            "{blocks} log blocks and {moving} blocks to move pages to do not fit in {dies} dies of {} blocks",
             log.geometry.blocks_per_die
         ));
     }
@@ -149,8 +151,8 @@ fn check_log(config: &BlockMapConfig, data: &FlashConfig, log: Option<&FlashConf
     let home = home_blocks(config, data);
     if config.logical_units == 0 || home + set_apart > per_die {
         return Err(format!(
-            "{} logical pages take {home} blocks of each die, {set_apart} more are for logs and merges, a die has \
-             {per_die}; give more spare or fewer log blocks",
+            "{} logical pages take {home} blocks of each die, logs and merges {set_apart} more, but a die has \
+                 {per_die}; give more spare or fewer log blocks",
             config.logical_units
         ));
     }

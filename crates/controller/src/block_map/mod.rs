@@ -151,7 +151,7 @@ impl<S: Store> BlockMap<S> {
         })
     }
 
-    /// What the controller has done so far.
+    /// Counts since creation or the last reset.
     pub fn stats(&self) -> &BlockMapStats {
         &self.stats
     }
@@ -190,7 +190,7 @@ impl<S: Store> BlockMap<S> {
     pub fn log(&self) -> Option<&Nand<S>> {
         self.areas.get(1).map(|area| &area.nand)
     }
-    /// The blocks of the data array as those see them who watch the device, and those of the log's array if it has its own.
+    /// The blocks of the data array as shown on the live page, and those of the log's array if it has its own.
     pub fn regions(&self) -> (Vec<Region>, Option<Vec<Region>>) {
         let tally = |area: &Area<S>| Tally::new(area.geometry.blocks(), area.geometry.pages_per_block);
         let mut tallies: Vec<Tally> = self.areas.iter().map(tally).collect();
@@ -222,9 +222,9 @@ impl<S: Store> BlockMap<S> {
     pub fn config(&self) -> &BlockMapConfig {
         &self.config
     }
-    /// Bytes of map memory a real controller of this kind needs, at 4 B per entry: the block of each logical block,
-    /// the owner of each log block (BAST) and of each log page, and an erase count for each block. (The
-    /// simulation itself keeps flat maps over all pages, for speed.)
+    /// Map memory a real controller of this kind needs, in bytes, at 4 B per entry: the block of each logical block,
+    /// the owner of each log block (BAST) and of each log page, and an erase count per block. (The simulation itself
+    /// keeps flat maps over all pages, for speed.)
     pub fn memory_bytes(&self) -> u64 {
         let log = &self.areas[self.areas.len() - 1].geometry;
         let log_entries = match self.config.log {
@@ -342,7 +342,7 @@ impl<S: Store> Powered for BlockMap<S> {
     fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.idle_at(at)
     }
-    /// What was merged since a trim is gone for good, the rest comes back: the spare areas do not record trims.
+    /// Only trims merged since survive a power cut: the spare areas do not record trims.
     fn trims_last(&self) -> bool {
         false
     }

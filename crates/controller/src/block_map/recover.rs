@@ -264,7 +264,7 @@ impl<S: Store> BlockMap<S> {
         let strange = |why| Err(format!("block {} of array {} {why}", log.block, log.area));
         let die = self.areas[log.area].die_of(log.block);
         match self.config.log {
-            Log::Shared { .. } if log.area != self.log_area() => return strange("is no log block"),
+            Log::Shared { .. } if log.area != self.log_area() => return strange("is not a log block"),
             Log::Shared { .. } => {
                 for found in &log.found {
                     self.owner[(found.address - self.log_base) as usize] = found.lpa;
@@ -273,7 +273,7 @@ impl<S: Store> BlockMap<S> {
             }
             Log::PerBlock { .. } => {
                 let mut owners = log.found.iter().filter(named).map(|found| self.split(found.lpa).0);
-                let Some(lbn) = owners.next() else { return strange("holds nothing newest") };
+                let Some(lbn) = owners.next() else { return strange("holds no newest version of any page") };
                 if owners.any(|other| other != lbn) || self.home(lbn) != die {
                     return strange("holds pages of several logical blocks, or of another die");
                 }

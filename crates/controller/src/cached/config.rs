@@ -6,7 +6,7 @@ use nvlab_units::Span;
 /// A cache of lines in front of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachedConfig {
-    /// Bytes of a line: a power of two, and a whole number of units of the controller behind.
+    /// Line size in bytes: a power of two, and a whole number of units of the controller below.
     pub line_bytes: u32,
     /// Lines of a set: at most 255.
     pub ways: u32,
@@ -16,9 +16,9 @@ pub struct CachedConfig {
     pub dirty_lines_max: u32,
     /// Lines fetched ahead of a program that strides through memory; 0: none.
     pub prefetch_lines: u32,
-    /// Lines that can be on their way back to the controller behind at the same time.
+    /// Maximum number of lines being written back to the controller below at the same time.
     pub write_backs: u32,
-    /// Bytes that one access of a processor moves.
+    /// Bytes per access of a processor.
     pub word_bytes: u32,
     /// The link and its protocol, for each access of a word: both directions and the transfer of the word.
     pub control: Span,
@@ -30,12 +30,12 @@ impl CachedConfig {
         self.sets.saturating_mul(self.ways)
     }
 
-    /// Bytes of memory that it needs: the lines, and a mark for each.
+    /// Bytes of memory it needs: the lines, and a mark per line.
     pub fn ram_bytes(&self) -> u64 {
         self.frames() as u64 * (self.line_bytes as u64 + MARK_BYTES)
     }
 
-    /// Checks that it can work in this memory, in front of a device with units of so many bytes; otherwise returns the
+    /// Checks that it works in this memory, in front of a device with units of this size; otherwise returns the
     /// reason.
     pub fn check(&self, ram: &RamConfig, unit_bytes: u32) -> Result<(), String> {
         ram.check()?;
@@ -53,31 +53,31 @@ impl CachedConfig {
         }
         if !self.word_bytes.is_power_of_two() || self.word_bytes > self.line_bytes {
             return Err(format!(
-                "words of {} B: a line of {} B must be so many",
+                "words of {} B: the word size must be a power of two that divides a line of {} B",
                 self.word_bytes, self.line_bytes
             ));
         }
         if self.dirty_lines_max == 0 || self.write_backs == 0 {
-            return Err("a line must be able to be dirty, and to be written back".into());
+            return Err("at least one dirty line and one write-back must be allowed".into());
         }
         if self.prefetch_lines >= self.sets {
             return Err(format!(
-                "{} lines fetched ahead: fewer than the {} sets, or they replace each other",
+                "{} prefetched lines: must be fewer than the {} sets, or they evict each other",
                 self.prefetch_lines, self.sets
             ));
         }
         let needed = self.ram_bytes();
         match needed <= ram.capacity_bytes {
             true => Ok(()),
-            false => Err(format!("{} B of memory are too few for {needed} B of lines", ram.capacity_bytes)),
+            false => Err(format!("{} B of memory are too small for {needed} B of lines", ram.capacity_bytes)),
         }
     }
 }
 
-/// Bytes of the mark that a memory keeps for each line: 0, or the number of the dirty line in it plus 1.
+/// Bytes of the mark stored per line: 0, or the number of the dirty line in the frame plus 1.
 pub(super) const MARK_BYTES: u64 = 4;
 
-/// How long a memory, and what is behind it, can work after the power has failed.
+/// How long a memory, and the device below, can work after power has failed.
 pub(super) fn hold(backup: Backup) -> Span {
     match backup {
         Backup::None => Span::ZERO,

@@ -1,4 +1,4 @@
-//! What the host does: words of a memory, and lines as blocks.
+//! Host accesses: words of a memory, and lines as blocks.
 
 use super::Cached;
 use super::lines::TOGETHER;
@@ -55,7 +55,8 @@ impl<F: Controller, S: Store> Cached<F, S> {
         (bytes - done).min(word - inside)
     }
 
-    /// The frame of a line that a word is in, when the line is there, and whether streams should hear of it.
+    /// The frame of the line that holds a word, when the line is present, and whether the stream detector must be
+    /// told.
     #[inline]
     fn frame_of(&mut self, now: Time, at: Time, line: u32) -> Result<(usize, Time, bool), ControllerError> {
         if let Some(frame) = self.table.find(line) {
@@ -112,12 +113,12 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok(end)
     }
 
-    /// The address of a byte whose line is in a frame.
+    /// Address of a byte whose line is in a frame.
     fn inside(&self, frame: usize, offset: u64) -> u64 {
         self.address(frame) + (offset & (self.config.line_bytes as u64 - 1))
     }
 
-    /// How many lines from `line` on, up to `most`, are in the cache (or, all alike, are not).
+    /// How many lines from `line` on, up to `most`, are all in the cache (or all absent).
     fn alike(&self, line: u32, most: u32) -> (u32, bool) {
         let found = self.table.find(line).is_some();
         let same = |nth: &u32| self.table.find(line + nth).is_some() == found;
@@ -236,8 +237,8 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         write_in_one(self, extent, data, receive)
     }
 
-    /// The lines leave the cache after the controller behind has been told: if this process is killed in between, what was
-    /// written is still there.
+    /// The lines leave the cache after the controller below has applied the trim: if this process is killed in
+    /// between, the written data is still there.
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         ControllerError::check_extent(extent, self.lines)?;
         let served = self.behind.trim(at, self.units(extent.start, extent.count))?;
@@ -251,7 +252,7 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         Ok(served)
     }
 
-    /// Writes every dirty line back, and waits until all of them are durable behind the cache.
+    /// Writes back every dirty line, and waits until all of them are durable below the cache.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
         let mut end = at.max(self.accepted);
         while self.table.dirty() > 0 {
@@ -261,7 +262,7 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         Ok(Served { start: at, end: flushed })
     }
 
-    /// What is behind the cache may be older.
+    /// The data below the cache may be older.
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
@@ -274,7 +275,7 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         self.table.prefetch(unit);
         self.behind.prefetch(unit.saturating_mul(self.line_units));
     }
-    /// Which lines will be written back is not known.
+    /// Which lines will be written back is unknown.
     fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
 }
 

@@ -1,4 +1,4 @@
-//! Lines in and out: fetching what is missing, replacing, writing back.
+//! Fetching, replacement and write-back of lines.
 
 use super::Cached;
 use super::config::MARK_BYTES;
@@ -8,7 +8,7 @@ use crate::{Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_units::{Extent, Served, Span, Time};
 
-/// Lines that are read from the controller behind in one request.
+/// Maximum number of lines read from the controller below in one request.
 pub(super) const TOGETHER: u32 = 64;
 
 impl<F: Controller, S: Store> Cached<F, S> {
@@ -22,27 +22,27 @@ impl<F: Controller, S: Store> Cached<F, S> {
         (frame as u64) << self.line_shift
     }
 
-    /// The time in which so many bytes cross the data bus of the memory, each word in `each`.
+    /// Time for this many bytes to cross the data bus of the memory, each word in `each`.
     #[inline]
     fn crossing(&self, bytes: u64, each: Span) -> Span {
         each * bytes.div_ceil(self.ram.config().word_bytes as u64)
     }
 
-    /// Bytes that are there at `at` cross to the memory: when they do. `now` is when the request was made.
+    /// When bytes available at `at` have crossed to the memory. `now` is the time of the request.
     #[inline]
     pub(super) fn cross_in(&mut self, now: Time, at: Time, bytes: u64) -> Served {
         let span = self.crossing(bytes, self.ram.config().write.next);
         self.bus.book(now, at, span)
     }
 
-    /// Bytes read from the memory at `at` are out at the time returned. `now` is when the request was made.
+    /// When bytes read from the memory at `at` have left it. `now` is the time of the request.
     #[inline]
     pub(super) fn cross_out(&mut self, now: Time, at: Time, bytes: u64) -> Time {
         let span = self.crossing(bytes, self.ram.config().read.next);
         self.bus.book(now, at + self.ram.config().read.first, span).end
     }
 
-    /// Puts bytes in the memory while they cross to it.
+    /// Stores bytes in the memory while they cross to it.
     pub(super) fn put(&mut self, crossing: Served, at: u64, data: &[u8]) {
         if S::KEEPS {
             self.ram.write_during((crossing.start, crossing.end), at, data);
@@ -82,7 +82,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         self.scratch.resize(bytes, 0);
     }
 
-    /// Writes the line of a frame back; returns when the controller behind has accepted it.
+    /// Writes back the line of a frame; returns when the controller below has accepted it.
     fn write_back(&mut self, now: Time, at: Time, frame: usize) -> Result<Time, ControllerError> {
         let begin = self.table.there_at(frame, at);
         let out = self.cross_out(now, begin, self.config.line_bytes as u64);
@@ -98,7 +98,8 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok(end)
     }
 
-    /// Writes the next dirty line back as soon as a place is free for it. Returns when that is, and when the line is accepted.
+    /// Writes back the next dirty line as soon as a write-back slot is free. Returns when that is, and when the line
+    /// is accepted.
     pub(super) fn write_back_next(&mut self, now: Time, at: Time) -> Result<(Time, Time), ControllerError> {
         let frame = self.table.next_dirty();
         let begin = at.max(self.backs[self.next_back]);
@@ -108,7 +109,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok((begin, end))
     }
 
-    /// Writes lines back while too many are dirty; returns when the access that made them too many may go on.
+    /// Writes back lines while too many are dirty; returns when the access that exceeded the limit may continue.
     #[inline]
     pub(super) fn limit_dirty(&mut self, now: Time, at: Time) -> Result<Time, ControllerError> {
         let mut at = at;
@@ -118,7 +119,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok(at)
     }
 
-    /// An empty frame for a line that is not in the cache, and when it may be filled: what was in it is written back first.
+    /// An empty frame for a missing line, and when it may be filled: its old line is written back first.
     pub(super) fn make_room(
         &mut self,
         now: Time,
@@ -135,8 +136,8 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok((frame, free))
     }
 
-    /// Fetches consecutive lines that are not in the cache, at most [`TOGETHER`] and at most as many as there are sets.
-    /// Returns when they are there.
+    /// Fetches consecutive missing lines, at most [`TOGETHER`] and at most as many as there are sets. Returns when
+    /// they are present.
     pub(super) fn fetch(
         &mut self,
         now: Time,
@@ -191,7 +192,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok(ready)
     }
 
-    /// Fetches lines ahead of a program that has just used `line`, if it strides through memory.
+    /// Prefetches lines for a program that has just used `line`, if it strides through memory.
     pub(super) fn look_ahead(&mut self, now: Time, at: Time, line: u32) -> Result<(), ControllerError> {
         if self.config.prefetch_lines == 0 {
             return Ok(());

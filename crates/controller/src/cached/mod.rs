@@ -1,9 +1,9 @@
 //! A cache of lines in DRAM in front of a controller of blocks: flash that a processor loads from and stores to (a
 //! memory-semantic SSD, behind CXL.mem), and the same bytes as blocks.
 //!
-//! Sets of lines, replaced by a clock in each set. A line that is missing is read from the controller behind; a line that is
-//! replaced and dirty is written back first. Lines are also written back when too many are dirty, in order of frames, and
-//! by a flush. When a program strides through memory, lines are fetched ahead.
+//! Sets of lines, with clock replacement in each set. A missing line is read from the controller below; a dirty
+//! victim is written back first. Lines are also written back when too many are dirty, in order of frames, and by a
+//! flush. When a program strides through memory, lines are prefetched.
 //!
 //! # Time
 //!
@@ -21,10 +21,11 @@
 //! Simplified: a missing line is whole in the memory before its word is read (pessimistic by less than a microsecond of a
 //! flash read); a store that misses waits for its line, since no part of a line is known to be new by itself.
 //!
-//! On `cxl-ms-ssd`, full, a load that hits takes 185 ns and a store 122. A miss takes 65.8 us more in the mean: 2 us of firmware, 60 of
-//! cells (45, 60 or 75 by the page of the word line), 3.4 for 4 KiB on the channel, 0.2 on the data bus. Uniform words hit as often as
-//! there is room: 16 of 114 GiB are 14.0 %, measured 14.0 %, and a load takes 55.8 us in the mean. A controller behind that cleans with
-//! write amplification A needs A times the energy for the dirty lines.
+//! On `cxl-ms-ssd`, full, a load that hits takes 185 ns and a store 122. A miss takes 65.8 us more on average: 2 us
+//! of firmware, 60 of array read (45, 60 or 75 by the page of the word line), 3.4 for 4 KiB on the channel, 0.2 on
+//! the data bus. Uniform words hit in proportion to the cache: 16 of 114 GiB are 14.0 %, measured 14.0 %, and a load
+//! takes 55.8 us on average. A controller below that cleans with write amplification A needs A times the energy for
+//! the dirty lines.
 //!
 //! # What a power cut leaves
 //!
@@ -63,20 +64,20 @@ use nvlab_units::{Bus, Time};
 use stride::Streams;
 use table::Table;
 
-/// What a cache did since its counts were reset.
+/// Counts since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CachedStats {
     /// Words loaded, and lines read as blocks.
     pub loads: u64,
     /// Words stored, and lines written as blocks.
     pub stores: u64,
-    /// Of both, those whose line was in the cache or on its way.
+    /// Loads and stores whose line was in the cache or being fetched.
     pub hits: u64,
-    /// Lines read from the controller behind because they were missing.
+    /// Lines read from the controller below on misses.
     pub fetched: u64,
-    /// Lines fetched ahead, and those that were used.
+    /// Lines prefetched.
     pub fetched_ahead: u64,
-    /// See `fetched_ahead`.
+    /// Prefetched lines that were used.
     pub ahead_used: u64,
     /// Lines written back.
     pub written_back: u64,
@@ -84,7 +85,7 @@ pub struct CachedStats {
     pub written_bytes: u64,
 }
 
-/// A controller behind a cache of lines.
+/// A controller behind a line cache.
 #[derive(Clone, Debug)]
 pub struct Cached<F, S: Store = ()> {
     config: CachedConfig,
@@ -149,7 +150,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
     pub fn into_ram(self) -> Ram<S> {
         self.ram
     }
-    /// What it has done so far.
+    /// Counts since creation or the last reset.
     pub fn stats(&self) -> &CachedStats {
         &self.stats
     }
@@ -157,7 +158,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
     pub fn reset_stats(&mut self) {
         self.stats = CachedStats::default();
     }
-    /// Lines that are newer than what is behind the cache.
+    /// Number of dirty lines.
     pub fn dirty_lines(&self) -> u32 {
         self.table.dirty()
     }

@@ -1,4 +1,4 @@
-//! The flush when the power fails, and what a start finds.
+//! The flush at a power failure, and recovery.
 
 use super::Cached;
 use super::config::{CachedConfig, hold};
@@ -21,7 +21,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         let mut cached = Cached::new(config, behind, ram)?;
         for frame in 0..cached.table.frames() {
             let Some(line) = cached.marked(frame) else { continue };
-            // A mark that cannot be is damage.
+            // An impossible mark is damage.
             if line < cached.lines && cached.table.may_hold(frame, line) {
                 cached.table.insert(frame, line, 0, Time::ZERO);
                 cached.table.dirtied(frame);
@@ -32,7 +32,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok((cached, end))
     }
 
-    /// Writes dirty lines back as long as the energy lasts that is there after `at`; returns when the last is durable, or
+    /// Writes back dirty lines as long as the energy available after `at` lasts; returns when the last is durable, or
     /// the energy is used up.
     fn write_back_until(&mut self, now: Time, at: Time) -> Result<Time, ControllerError> {
         let backup = self.ram.config().backup;
@@ -40,7 +40,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
             return Ok(at);
         }
         let deadline = at + hold(backup);
-        // What was on its way when the power failed comes first.
+        // Writes in progress when power failed come first.
         let mut end = at.max(self.accepted).min(deadline);
         while self.table.dirty() > 0 && end < deadline {
             let (begin, accepted) = self.write_back_next(now, at)?;
@@ -52,7 +52,7 @@ impl<F: Controller, S: Store> Cached<F, S> {
         Ok(self.behind.flush(end)?.end.min(deadline))
     }
 
-    /// Forgets every line, and marks none as dirty.
+    /// Empties the cache without marking any line dirty.
     fn clear(&mut self, at: Time) {
         for frame in 0..self.table.frames() {
             self.cleaned(frame, at);

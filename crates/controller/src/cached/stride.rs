@@ -1,12 +1,12 @@
-//! Which lines a program will use next: streams of lines that are equally far apart.
+//! Stream detection: predicts the next lines of a program from equally distant accesses.
 //!
-//! Only what the cache does not have, and the first use of what was fetched ahead, is looked at: a hit costs nothing.
+//! Only misses, and first uses of prefetched lines, are examined: a hit costs nothing.
 
 /// Streams followed at the same time.
 const STREAMS: usize = 8;
 /// Lines further apart than this belong to different streams.
 const STRIDE_MAX: u32 = 64;
-/// Equal strides before lines are fetched ahead.
+/// Equal strides before lines are prefetched.
 const CONFIRMED: u8 = 2;
 
 /// A stream: the line used last, how far it was from the one before, and how often in succession.
@@ -15,7 +15,7 @@ struct Stream {
     last: u32,
     stride: i32,
     seen: u8,
-    /// The first line beyond those fetched ahead.
+    /// The first line beyond the prefetched ones.
     ahead: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Which block is cleaned next. A policy decides, it never acts.
+//! Victim selection for cleaning. A policy decides, it never acts.
 //!
 //! | policy | file | the victim | source |
 //! |---|---|---|---|
@@ -200,7 +200,11 @@ mod tests {
                     }
                     _ => {
                         let die = rng.below(dies as u64) as u32;
-                        let Some(victim) = policy.choose(&table, die, now) else { continue };
+                        let Some(victim) = policy.choose(&table, die, now) else {
+                            let gains = |&b: &BlockId| table.die_of(b) == die && table.gains(b);
+                            assert!(!order.iter().any(gains), "{kind:?} finds no victim");
+                            continue;
+                        };
                         check(kind, &table, &order, die, now, victim);
                         policy.taken(&table, victim);
                         let live = table.live(victim);
@@ -225,9 +229,15 @@ mod tests {
                 let all: Vec<BlockId> = order.iter().copied().filter(|b| table.die_of(*b) == die).collect();
                 let first = &all[..all.len().min(window as usize)];
                 let gaining: Vec<BlockId> = first.iter().copied().filter(|&b| table.gains(b)).collect();
-                let expected = if gaining.is_empty() { mine[0] } else { victim };
-                assert_eq!(victim, expected);
-                assert!(gaining.is_empty() || table.live(victim) == fewest(&gaining));
+                match gaining.is_empty() {
+                    true => {
+                        assert_eq!(victim, mine[0], "the oldest block, if none in the window gains space")
+                    }
+                    false => {
+                        assert!(gaining.contains(&victim), "{victim:?} is not among {gaining:?}");
+                        assert_eq!(table.live(victim), fewest(&gaining));
+                    }
+                }
             }
             Cleaning::CostBenefit => {
                 let value = |b: BlockId| cost_benefit::of(table, b, now);

@@ -97,12 +97,12 @@ impl EnvyConfig {
         geometry.check()?;
         if geometry.units_per_page != 1 {
             return Err(format!(
-                "a page of eNVy is what one program writes: units per page must be 1, not {}",
+                "a page of eNVy is written by one program: units per page must be 1, not {}",
                 geometry.units_per_page
             ));
         }
         if geometry.units() >= super::SLOT as u64 / 2 {
-            return Err(format!("{} pages are more than the page table can name", geometry.units()));
+            return Err(format!("{} pages are more than the page table can address", geometry.units()));
         }
         if geometry.blocks_per_die < 3 || geometry.pages_per_block < 4 {
             return Err("a die needs at least 3 segments of 4 pages: one is kept erased".into());
@@ -114,9 +114,7 @@ impl EnvyConfig {
             || faults.wear_out
             || faults.bit_errors.is_some()
         {
-            return Err(
-                "eNVy has no rule for segments that fail: the faults of the array must be none".into()
-            );
+            return Err("eNVy does not handle failing segments: the array must have no faults".into());
         }
         self.check_host(geometry, ram)?;
         self.check_space(geometry)?;
@@ -184,15 +182,15 @@ impl EnvyConfig {
             && !(data > 0.0 && data < 1.0 && writes > 0.0 && writes < 1.0)
         {
             return Err(format!(
-                "a share of {writes} of the writes to {data} of the pages: both lie between 0 and 1"
+                "a share of {writes} of the writes to {data} of the pages: both must be between 0 and 1"
             ));
         }
         let room = self.room(geometry);
         let asked = self.logical_pages as u64 + self.transaction_pages as u64;
         if self.logical_pages == 0 || asked > room {
             return Err(format!(
-                "{} logical pages and {} shadows of transactions do not fit: one segment of each die is kept \
-                 erased and cleaning needs room, {room} pages are left",
+                "{} logical pages and {} shadow pages of transactions do not fit: one segment per die is kept erased and \
+                 cleaning needs room; {room} pages are left",
                 self.logical_pages, self.transaction_pages
             ));
         }

@@ -40,7 +40,7 @@ pub(super) fn check<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &R
     if found.u64() != MAGIC {
         return Err(match bytes.starts_with(NAME) {
             true => format!(
-                "the SRAM holds the state of another version of the eNVy controller ({}, this one reads {})",
+                "the SRAM holds the state of another version of the eNVy controller ({}; this one reads {})",
                 bytes[..8].escape_ascii(),
                 MAGIC.to_le_bytes().escape_ascii()
             ),
@@ -51,7 +51,7 @@ pub(super) fn check<S: Store>(config: &EnvyConfig, geometry: &Geometry, sram: &R
     let differs = wanted.map(|(name, wanted)| (name, found.u32(), wanted)).into_iter();
     let differs = differs.filter(|(_, found, wanted)| found != wanted);
     let differs: Vec<String> =
-        differs.map(|(name, found, wanted)| format!("{name}: {found} there, {wanted} here")).collect();
+        differs.map(|(name, found, wanted)| format!("{name}: stored {found}, given {wanted}")).collect();
     if !differs.is_empty() {
         return Err(format!("the SRAM holds the state of another design: {}", differs.join("; ")));
     }

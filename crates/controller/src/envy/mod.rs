@@ -264,7 +264,7 @@ impl<S: Store> Envy<S> {
         let segments = self.segments.len() * size_of::<Segment>();
         (4 * (self.l2p.len() + self.p2l.len() + self.mappings.len()) + slots + segments) as u64
     }
-    /// The segments as those see them who watch the device.
+    /// The segments as shown on the live page.
     pub fn regions(&self) -> Vec<Region> {
         let region = |segment: &Segment| {
             let used = match segment.role {

@@ -299,7 +299,7 @@ impl<S: Store> Envy<S> {
         }
         let many = |pool: &&Pool| pool.closed.len() > pool.size as usize || pool.occupied > pool.limit;
         match self.pools.iter().find(many) {
-            Some(pool) => Err(format!("the segments are damaged: {pool:?} has more than its share")),
+            Some(pool) => Err(format!("the segments are damaged: {pool:?} is overfull")),
             None => Ok(()),
         }
     }

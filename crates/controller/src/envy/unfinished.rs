@@ -99,7 +99,7 @@ impl<S: Store> Envy<S> {
             let target = [partner].into_iter().chain(0..self.segments.len() as u32).find(blank);
             let Some(target) = target else {
                 return Err(format!(
-                    "no page is erased for {one:?}, which was on its way: the segments are damaged"
+                    "no page is erased for the unfinished {one:?}: the segments are damaged"
                 ));
             };
             self.copy_to(at, self.layout_first(target) + ends[target as usize], one, ends);

@@ -33,19 +33,19 @@ impl FsmsConfig {
     ) -> Result<(u64, u64), String> {
         if !unit_bytes.is_multiple_of(SECTOR as u32) {
             return Err(format!(
-                "the device behind has units of {unit_bytes} B: they must be whole sectors of {SECTOR} B"
+                "the device below has units of {unit_bytes} B: they must be whole sectors of {SECTOR} B"
             ));
         }
         let sectors = units as u64 * (unit_bytes / SECTOR as u32) as u64;
         if sectors >= u32::MAX as u64 {
             return Err(format!(
-                "the device behind has {sectors} sectors, fewer than {} can be numbered",
+                "the device below has {sectors} sectors; fewer than {} can be numbered",
                 u32::MAX
             ));
         }
         if let Some(region) = self.regions.iter().find(|region| region.end() > sectors) {
             return Err(format!(
-                "metadata sectors {} to {} were named, the device ends at {sectors}",
+                "metadata sectors {} to {} are configured, but the device ends at {sectors}",
                 region.start,
                 region.end()
             ));
@@ -58,11 +58,11 @@ impl FsmsConfig {
         let left = pram_bytes.saturating_sub(offset);
         let bytes = self.pram_bytes.unwrap_or(left);
         if bytes > left {
-            return Err(format!("{bytes} B of PRAM were asked for, of which {left} B are free"));
+            return Err(format!("{bytes} B of PRAM are configured, but {left} B are free"));
         }
         match SlotLayout::new((offset, bytes), self.journal_records).slots {
             0 => Err(format!(
-                "a PRAM of {bytes} B has no room for a sector beside a journal of {} records",
+                "a PRAM of {bytes} B has no room for a sector next to a journal of {} records",
                 self.journal_records
             )),
             _ => Ok((offset, bytes)),

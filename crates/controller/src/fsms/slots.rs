@@ -370,7 +370,7 @@ impl Slots {
             let sector = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
             if let Some(sector) = sector.checked_sub(1) {
                 if sector >= self.sectors || self.of(sector).is_some() {
-                    return Err(format!("slot {slot} holds sector {sector}, which cannot be"));
+                    return Err(format!("slot {slot} holds sector {sector}, which is impossible"));
                 }
                 self.enter(sector, slot);
             }
@@ -387,7 +387,7 @@ impl Slots {
             return Ok(served.end);
         }
         if self.held.get(slot as usize).is_none_or(|&sector| sector == NONE) {
-            return Err(format!("the journal names slot {slot}, which holds nothing"));
+            return Err(format!("the journal refers to slot {slot}, which is empty"));
         }
         self.journalled = slot;
         let piece = |i: usize| {

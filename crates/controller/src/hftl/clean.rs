@@ -175,7 +175,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         spare
     }
 
-    /// The copy of a page does not match its checksum: its reads fail, and nobody needs its bytes any more.
+    /// The copy of a page does not match its checksum: its reads fail, and its bytes are no longer needed.
     fn note_damaged(&mut self, page: u32) {
         self.nand.doubt(Ppa(page));
         self.nand.discard(Ppa(page));

@@ -43,7 +43,7 @@ impl HftlConfig {
         geometry.check()?;
         if geometry.units_per_page != 1 {
             return Err(format!(
-                "hftl maps whole pages: a mapping unit must be a page, here a page holds {} units",
+                "hftl maps whole pages: a mapping unit must be a page, but a page holds {} units",
                 geometry.units_per_page
             ));
         }
@@ -52,8 +52,8 @@ impl HftlConfig {
         }
         if self.free_blocks_min < 2 {
             return Err(format!(
-                "free_blocks_min is {}: at least 2 blocks of a die must be erased when cleaning begins, one for the \
-                 host and one for what is moved",
+                "free_blocks_min is {}: at least 2 blocks of a die must be erased when cleaning starts, one for the \
+             host and one for relocated data",
                 self.free_blocks_min
             ));
         }
@@ -63,7 +63,7 @@ impl HftlConfig {
         let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
         if self.logical_units == 0 || self.logical_units as u64 > left {
             return Err(format!(
-                "{} logical pages do not fit: of {} blocks {set_apart} are kept for cleaning and open blocks, {left} \
+                "{} logical pages do not fit: {set_apart} of {} blocks are reserved for cleaning and open blocks, {left} \
                  pages are left",
                 self.logical_units,
                 geometry.blocks()
@@ -72,7 +72,7 @@ impl HftlConfig {
         let needed = self.pram_bytes(geometry);
         if needed > pram_bytes {
             return Err(format!(
-                "the map and the block table take {needed} B, the memory for them has {pram_bytes} B"
+                "the map and the block table take {needed} B, but their memory has {pram_bytes} B"
             ));
         }
         Ok(())

@@ -271,8 +271,8 @@ impl<P: InPlace> Metadata<P> {
             let first = named.get_mut(physical as usize).is_some_and(|named| !std::mem::replace(named, true));
             if !first {
                 return Err(format!(
-                    "the map is damaged at byte {} of the PRAM: it names page {physical} for {lpa}, which there is not, or \
-                     which holds another",
+                    "the map is damaged at byte {} of the PRAM: it maps {lpa} to page {physical}, which does not exist or \
+                     is already mapped",
                     map + lpa * 4
                 ));
             }

@@ -178,7 +178,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub fn table(&self) -> &BlockTable {
         &self.table
     }
-    /// The blocks of the array as those see them who watch the device.
+    /// The blocks of the array as shown on the live page.
     pub fn regions(&self) -> Vec<Region> {
         (0..self.geometry.blocks()).map(|block| self.table.region(BlockId(block))).collect()
     }

@@ -100,7 +100,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             if erased || !self.nand.is_programmed(block, page - self.geometry.first_unit(block).0) {
                 let entry = self.metadata.entry(block);
                 return Err(format!(
-                    "the map names page {page} for {lpa}, which is erased: {block:?} {entry:?}"
+                    "the map maps {lpa} to page {page}, which is erased: {block:?} {entry:?}"
                 ));
             }
         }

@@ -5,8 +5,8 @@
 //! its number becomes that of the newer write. Only a protected buffer absorbs: it returns the newest version that was
 //! acknowledged whenever the power fails (see `buffer`), before its program begins, in the middle of it, or after it.
 //!
-//! Units are looked for only in blocks that were written to in the course of the last few buffers' worth of writes: those
-//! that are not there are most of them, and must be told quickly.
+//! Units are looked for only in blocks written to during the last few buffers' worth of writes: most units are not in
+//! the buffer, and that must be found out quickly.
 //!
 //! A newer version is acknowledged later than the one it replaces. If power fails in between, the older one must come back, so with
 //! payload both are kept until no cut can come before the newer one. A process that is killed between the payload and the spare area
@@ -23,8 +23,8 @@ use nvlab_units::{Ppa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// A unit is looked for in the buffer if its block was written to in the last so many buffers' worth of writes. As long as
-/// only one in so many writes takes a slot, what is older has left the buffer.
+/// A unit is looked for in the buffer if its block was written to in this many buffers' worth of writes. As long as
+/// only one write in this many takes a slot, older units have left the buffer.
 const BUFFERS: u64 = 16;
 
 /// A page of host units whose program was queued, and may not have begun.

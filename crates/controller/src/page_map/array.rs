@@ -14,8 +14,8 @@
 //! Simplified: a program of relocated data does not wait for its read on another die; it is queued behind the work of
 //! its own die.
 //!
-//! After a power cut during the erase of a superblock each member is by itself whole, half erased or erased; recovery looks at each and
-//! erases the superblock again.
+//! After a power cut during the erase of a superblock each member is, independently, intact, half erased or erased;
+//! recovery examines each and erases the superblock again.
 
 use super::config::Allocation;
 use nvlab_medium::flash::Nand;
@@ -186,7 +186,7 @@ impl<S: Store> Array<S> {
         self.members(block).filter(|&member| !self.nand.cells().is_bad(member))
     }
 
-    /// Of the dies that a die of the map stands for, the one with the most bad blocks, and their number.
+    /// The most bad blocks that a die of the medium has, of those that form a die of the map, and which die that is.
     pub fn bad_blocks(&self, die: u32) -> (u32, u32) {
         let cells = self.nand.cells();
         let per_die = self.nand.geometry().blocks_per_die;

@@ -59,7 +59,7 @@ pub(super) struct Buffer {
     taken: u64,
     /// By slot; of a slot with several versions, the oldest first.
     held: VecDeque<Held>,
-    /// No power cut comes before.
+    /// No power cut occurs before this time.
     settled: Time,
     /// The latest time at which programmed units were dropped.
     released: Time,
@@ -85,7 +85,7 @@ impl Buffer {
     pub fn is_protected(&self) -> bool {
         self.config.is_some_and(|buffer| buffer.protected)
     }
-    /// No power cut comes before `upto`.
+    /// No power cut occurs before `upto`.
     pub fn settle(&mut self, upto: Time) {
         self.settled = self.settled.max(upto);
     }
@@ -181,8 +181,9 @@ impl Buffer {
         self.released
     }
 
-    /// Calls `keep` with the last `count` versions that were written, from number `first` on, as far as they are held: place in the
-    /// buffer, unit, number, contents. In the order in which they took their places: a long write may take one twice.
+    /// Calls `keep` with those of the last `count` versions written, from number `first` on, that are still held:
+    /// place in the buffer, unit, number, contents. In the order in which they took their places: a long write may
+    /// take one twice.
     pub fn held_since(&self, first: u64, count: u64, mut keep: impl FnMut(u64, u32, u64, &[u8])) {
         let mut left = count;
         // Those that replaced others are further in front.

@@ -86,7 +86,7 @@ impl<S: Store> PageMap<S> {
     /// it adopts the blocks it finds in SLC mode.
     pub fn with_cache(mut self, config: SlcCache) -> Result<PageMap<S>, String> {
         let Some(mode) = self.array.nand().cells().slc_mode().copied() else {
-            return Err("a cache of SLC blocks needs a part whose blocks can be used so".into());
+            return Err("a cache of SLC blocks needs a part that supports SLC mode".into());
         };
         if self.config.streams.count() < 2 {
             return Err("with a cache of SLC blocks relocated data needs a stream of its own".into());
@@ -96,7 +96,7 @@ impl<S: Store> PageMap<S> {
         }
         if config.blocks_min > config.blocks_max || config.blocks_max > self.geometry.blocks_per_die {
             return Err(format!(
-                "a cache of {} to {} blocks of a die does not fit, a die has {}",
+                "a cache of {} to {} blocks per die does not fit: a die has {}",
                 config.blocks_min, config.blocks_max, self.geometry.blocks_per_die
             ));
         }

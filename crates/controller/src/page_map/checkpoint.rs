@@ -1,8 +1,8 @@
 //! Checkpoints of the map: with them, recovery scans only what was written since.
 //!
-//! The map is written in pieces ([`super::pieces`]), one after the other, evenly over the host's writes: no request waits
-//! for one, and there is no time when the map takes half of what the flash can do. A *turn* writes every piece once, in
-//! blocks of its own. Each piece is a snapshot of its part of the map, taken when its turn comes.
+//! The map is written in pieces ([`super::pieces`]), one after the other, evenly over the host's writes: no request
+//! waits for one, and the map never takes a large share of the program bandwidth at once. A *turn* writes every piece
+//! once, in blocks of its own. Each piece is a snapshot of its part of the map, taken when its turn comes.
 //!
 //! There is no directory of the pieces: a piece says which it is and of which turn, and recovery reads the blocks of the
 //! last complete turn and of the one in progress, at most twice the map. (A directory would be programmed once more for

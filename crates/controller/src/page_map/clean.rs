@@ -33,7 +33,7 @@ pub(super) struct Relocation {
     cause: MoveCause,
     /// Units of the victim examined so far.
     next: u32,
-    /// Its live units when it was chosen, which must be moved, and the units that gains.
+    /// Its live units when it was chosen, which must be moved, and the units gained by that.
     live: u32,
     gain: u32,
     /// The part of the gain the host has used up.
@@ -59,8 +59,8 @@ impl Reads {
 pub(super) const STEP_UNITS_MIN: u32 = 64;
 /// Owners loaded beyond those expected to be needed in a step: live units are not spread quite evenly.
 const AHEAD_MIN: u64 = 64;
-/// Moving a block to level wear gains little or nothing: it is paced as if at least one in this many of its units were
-/// gained.
+/// Moving a block to level wear gains little or nothing: it is paced as if at least one in this many of its units
+/// were gained.
 const WEAR_PACE: u32 = 4;
 
 impl<S: Store> PageMap<S> {
@@ -418,7 +418,7 @@ impl<S: Store> PageMap<S> {
             let moved = Unit { kind: Kind::Data, lpa, damaged, sequence, slot: NO_SLOT, data: &data };
             let Placed { address, fills_page, .. } = self.place(index, moved, from);
             if damaged {
-                // Nobody needs its bytes any more.
+                // The host has overwritten it: its bytes are not needed.
                 self.array.supersede(self.array.dead(Ppa(address)), Queued::default());
             }
             self.l2p[lpa as usize] = address;

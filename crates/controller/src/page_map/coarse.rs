@@ -6,8 +6,8 @@
 //! live data of every block, the order in which blocks were filled and their wear are those of the twin. Which units stand
 //! for one of the twin is the caller's choice: they must be written equally often.
 //!
-//! What the twin does not say is found by going on at full size: which of the `k` units of a block are dead (in the twin
-//! they die together), and the blocks of checkpoints (in the twin, data that is never written again).
+//! What the twin cannot tell is found by continuing at full size: which of the `k` units of a block are dead (in the
+//! twin they die together), and the blocks of checkpoints (in the twin, data that is never written again).
 
 use super::config::{Allocation, PageMapConfig, WriteBuffer};
 use super::{NOTHING, PageMap};
@@ -17,12 +17,12 @@ use nvlab_medium::Store;
 use nvlab_medium::flash::{Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SlcMode};
 use nvlab_units::{BlockId, Geometry};
 
-/// Units of a block of the twin, at least. With fewer, chance makes blocks differ more from each other than those of the
-/// device, and what cleaning costs differs by a percent and more.
+/// Minimum units of a block of the twin. With fewer, blocks differ more by chance than those of the device, and the
+/// cost of cleaning differs by a percent and more.
 const UNITS_PER_BLOCK_MIN: u32 = 256;
-/// Units that are one in the twin, at most.
+/// Maximum number of units that are one in the twin.
 const FACTOR_MAX: u32 = 256;
-/// The least factor that is worth it.
+/// The smallest factor that is worth using.
 const FACTOR_MIN: u32 = 4;
 
 /// How many units are one in the twin: as many as possible, a multiple of each of `requests`, so that blocks and pages are
@@ -69,8 +69,8 @@ impl PageMapConfig {
     /// Why a controller with these parameters has no twin; `flushes`: some of the writes are forced to the medium.
     pub fn twin_obstacle(&self, faults: &Faults, flushes: bool) -> Option<&'static str> {
         if self.demand.is_some() {
-            // Which of its pages are in memory, and where the others are, a twin does not tell.
-            return Some("the map is not all in memory");
+            // A twin does not show which pages of its map are in memory, and where the others are.
+            return Some("the map is not entirely in memory");
         }
         if self.allocation == Allocation::Superblock {
             return Some("superblocks are cleaned as a whole");
@@ -79,8 +79,7 @@ impl PageMapConfig {
             return Some("programs may fail");
         }
         let is_protected = self.buffer.is_some_and(|buffer| buffer.protected);
-        (flushes && !is_protected)
-            .then_some("flushes fill pages with padding, since the buffer is not protected")
+        (flushes && !is_protected).then_some("flushes pad pages, because the buffer is not protected")
     }
 }
 

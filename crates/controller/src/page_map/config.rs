@@ -109,7 +109,7 @@ impl DemandMap {
     /// Checks that it can work with units of a size.
     fn check(&self, unit_bytes: u32) -> Result<(), String> {
         if self.cache_pages == 0 {
-            return Err("the cache of the map holds no translation page: at least one unit".into());
+            return Err("the cache of the map is smaller than a translation page: at least one unit".into());
         }
         if self.entries == 0 || self.entries > unit_bytes / 4 {
             return Err(format!(
@@ -204,7 +204,7 @@ impl PageMapConfig {
         let geometry = &self.allocation.geometry(&flash.geometry);
         if self.allocation == Allocation::Superblock && flash.timing.copy_back {
             return Err(
-                "what is moved out of a superblock may go to another die: the array cannot copy back".into(),
+                "data relocated from a superblock may go to another die: copy-back is not possible".into()
             );
         }
         if self.free_blocks_min == 0 {
@@ -217,8 +217,8 @@ impl PageMapConfig {
         let left = (geometry.blocks() as u64).saturating_sub(set_apart) * geometry.units_per_block() as u64;
         if self.logical_units == 0 || self.logical_units as u64 > left {
             return Err(format!(
-                "{} logical units of {} B do not fit: of {} {} {set_apart} are kept for cleaning, open streams \
-             and checkpoints, {left} units are left; give more spare or more blocks",
+                "{} logical units of {} B do not fit: {set_apart} of {} {} are reserved for cleaning, open streams \
+                 and checkpoints, {left} units are left; give more spare or more blocks",
                 self.logical_units,
                 geometry.unit_bytes,
                 geometry.blocks(),
@@ -230,12 +230,12 @@ impl PageMapConfig {
         }
         if let Some(buffer) = self.buffer {
             if buffer.absorb && !buffer.protected {
-                return Err("a write buffer that a power cut empties cannot absorb overwrites".into());
+                return Err("a volatile write buffer cannot absorb overwrites".into());
             }
             let needed = self.streams.count() * geometry.dies() * geometry.units_per_page;
             if buffer.units < needed {
                 return Err(format!(
-                    "the write buffer holds {} units, the pages being filled take {needed} ({} streams x {} dies x \
+                    "the write buffer holds {} units, but the open pages take {needed} ({} streams x {} dies x \
                  {} units per page)",
                     buffer.units,
                     self.streams.count(),

@@ -1,12 +1,12 @@
 //! A map that does not fit into the controller's memory: its entries lie in translation pages in flash, and those used last
 //! are in memory (DFTL: Gupta, Kim and Urgaonkar, ASPLOS 2009; the host memory buffer of NVMe 1.2).
 //!
-//! The map in this program's memory stays whole. What is modelled is which pages a controller would have at hand, the time
-//! of those it does not, and what the map's reads and programs do to the flash.
+//! This program holds the whole map. The model covers which pages a controller would have in memory, the time to
+//! fetch the others, and the load that reads and programs of the map put on the flash.
 //!
-//! * A host request needs the page of each unit it touches. A page on the chip costs nothing, one in the host's memory a
-//!   fixed time, any other a read of the flash, and maybe the program of changed pages that must leave memory: those used
-//!   longest ago are programmed together, as many as fill a page of the array.
+//! * A host request needs the page of each unit it touches. A page on the chip costs nothing, one in the host's
+//!   memory a fixed time, any other a read of the flash, and possibly the program of changed pages that must leave
+//!   memory: the least recently used are programmed together, as many as fill a page of the array.
 //! * A buffered write is acknowledged before its page has arrived; the read occupies its die all the same. An unbuffered
 //!   one waits.
 //! * Units moved by the cleaner change entries too: at once where the page is in memory; other pages wait in a queue, so
@@ -14,10 +14,11 @@
 //!
 //! What is in memory is lost when the power fails, and is not needed: see [`super::directory`].
 //!
-//! Simplified: trims need no look-up, what the cleaner changed waits in memory beyond the cache until it is rewritten, and reads of the host's
-//! memory do not take up the link. A read that misses books its data's read when it comes, for when its map entry has arrived, and no other
-//! uses the plane until then. At depth 1 that is exact; at depth 64 `dramless-hmb-512gb` reads 181,000 units a second over its whole span,
-//! where a closed network of its planes would read about 267,000.
+//! Simplified: trims need no look-up, entries changed by the cleaner wait in memory beyond the cache until they are
+//! rewritten, and reads of host memory do not occupy the link. A read that misses books the read of its data on
+//! arrival, for the time when its map entry will be known, and nothing else uses the plane until then. At depth 1
+//! that is exact; at depth 64 `dramless-hmb-512gb` reads 181,000 units a second over its whole span, where a closed
+//! queueing network of its planes would read about 267,000.
 //!
 //! Rejected: translation pages among the host's data (no power-cut rule of the log of its own, but they die sooner than data,
 //! and the order of programs on two dies would matter); one open block for the log (all map traffic on one die).
@@ -34,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Changed pages that are not in memory and wait to be rewritten, at least, in pages of the array.
+/// Minimum number of changed pages not in memory that are rewritten together, in pages of the array.
 const WAITING_PAGES: usize = 4;
 
 /// The state of a map that is read on demand.
@@ -61,7 +62,7 @@ pub(super) enum Use {
 }
 
 impl Demand {
-    /// Of a new controller, if its configuration asks for one.
+    /// For a new controller, if its configuration asks for a map on demand.
     pub fn new(config: &PageMapConfig, geometry: &Geometry) -> Option<Box<Demand>> {
         let map = config.demand.as_ref()?;
         let pages = map.pages(config.logical_units);
@@ -220,7 +221,7 @@ impl<S: Store> PageMap<S> {
         }
         let demand = self.demand_mut();
         demand.residency.insert(page, ready);
-        // What was moved since the page was programmed is applied now.
+        // Entries changed since the page was programmed are applied now.
         if std::mem::replace(&mut demand.waits[page as usize], false) {
             demand.residency.soil(page);
         }

@@ -132,7 +132,7 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// Keeps the log at its size; blocks may have gone bad. At the end of a device's life it may stay smaller.
+    /// Keeps the log at its size if blocks have gone bad. At the end of a device's life it may stay smaller.
     pub(super) fn fill_log(&mut self, at: Time) -> Result<(), ControllerError> {
         let Some(map) = self.config.demand.clone() else { return Ok(()) };
         let blocks = map.log_blocks(self.config.logical_units, &self.geometry);
@@ -151,8 +151,8 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// The translation pages in the emptiest blocks of the log, with their places: in as many as a turn should free, and no more than it has
-    /// room for elsewhere.
+    /// The translation pages in the emptiest blocks of the log, with their places: as many blocks as a turn should
+    /// free, but only if their pages fit elsewhere.
     fn choose_victims(&mut self) -> Vec<(u32, u32)> {
         let Some(map) = self.config.demand.clone() else { return Vec::new() };
         let per_block = self.geometry.units_per_block() as u64;
@@ -178,7 +178,7 @@ impl<S: Store> PageMap<S> {
         (0..).zip(places).filter(|&(_, place)| lies_there(place)).collect()
     }
 
-    /// Ensures that the log has room for a page: begins a turn in time, and finishes it if it must.
+    /// Makes room in the log for a page: begins a turn early enough, and finishes it if necessary.
     pub(super) fn make_room_in_log(&mut self, at: Time) -> Result<(), ControllerError> {
         let Some(map) = self.config.demand.clone() else { return Ok(()) };
         let start = map.left_at_turn(self.config.logical_units, &self.geometry);
@@ -190,7 +190,7 @@ impl<S: Store> PageMap<S> {
         if left <= self.pages_of_turn() { self.finish_directory(at) } else { Ok(()) }
     }
 
-    /// Pages of the array that the rest of the turn will program at most.
+    /// Maximum number of pages of the array that the rest of the turn will program.
     fn pages_of_turn(&mut self) -> u64 {
         let per_page = self.geometry.units_per_page as u64;
         let directory = self.checkpoint.pieces.pages_of_all();

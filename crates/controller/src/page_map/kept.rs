@@ -1,5 +1,5 @@
-//! A page map as it is kept in a file: everything but the map from physical to logical units, which is half of its bytes
-//! and follows from the other direction.
+//! A page map stored in a file: without the map from physical to logical units, which is half of its bytes and can be
+//! derived from the other direction.
 
 use super::{NOTHING, PageMap};
 use nvlab_medium::Store;
@@ -18,11 +18,11 @@ impl<S: Store> PageMap<S> {
         let units = self.geometry.units() as usize;
         let mut owners = vec![NOTHING; units];
         for (&unit, lpa) in self.l2p.iter().zip(0..).filter(|(unit, _)| **unit != NOTHING) {
-            let owner = owners.get_mut(unit as usize).ok_or("a logical unit lies outside of the array")?;
+            let owner = owners.get_mut(unit as usize).ok_or("a logical unit is outside the array")?;
             *owner = lpa;
         }
         for &(unit, lpa) in dead {
-            *owners.get_mut(unit as usize).ok_or("a replaced unit lies outside of the array")? = lpa;
+            *owners.get_mut(unit as usize).ok_or("a replaced unit is outside the array")? = lpa;
         }
         self.p2l = owners;
         Ok(())

@@ -1,6 +1,6 @@
 //! A page map: any logical unit to any physical unit, written out of place, cleaned by copying.
 //!
-//! It is not a model of one vendor's firmware. What drives do beyond this (internal RAID) belongs in
+//! It does not model the firmware of one vendor. Features of drives beyond this (RAID inside the drive) belong in
 //! another controller.
 //!
 //! Invariants
@@ -117,7 +117,7 @@ pub struct PageMap<S: Store = ()> {
     /// Pages of host units whose program may not have begun; only if the buffer absorbs overwrites.
     waiting: absorb::Waiting,
     cache: Option<Cache>,
-    /// Of a map that is not all in memory.
+    /// The state of a map that is not all in memory.
     demand: Option<Box<Demand>>,
     /// A block was retired since the reserve of erased blocks was last checked.
     retired: bool,
@@ -161,8 +161,8 @@ struct Die {
     /// The block being emptied, and the host units written since its last step.
     cleaning: Option<clean::Relocation>,
     owed: u32,
-    /// Units the host was let write while blocks were moved to level wear, beyond what that gained: the next cleanings
-    /// gain them back, or the reserve of erased blocks would shrink with every move.
+    /// Units the host was allowed to write while blocks were moved to level wear, beyond the space gained: the next
+    /// cleanings recover them, or the reserve of erased blocks would shrink with every move.
     debt: u32,
     /// Superblocks without live units, to be erased when every lane has reached its ticket.
     emptied: VecDeque<(BlockId, Vec<Ticket>)>,
@@ -271,8 +271,8 @@ impl<S: Store> PageMap<S> {
             .config()
             .map(|buffer| (self.buffer.fill(|queued| array.is_done(queued, at)), buffer.units))
     }
-    /// The blocks of the medium as those see them who watch the device. The live units of a superblock are counted for it as a
-    /// whole: they are divided among its good members.
+    /// The blocks of the medium as shown on the live page. The live units of a superblock are counted for the whole
+    /// of it and divided among its good members.
     pub fn regions(&self) -> Vec<Region> {
         let mut regions =
             vec![Region { live: 0, used: Use::Retired }; self.nand().geometry().blocks() as usize];

@@ -1,10 +1,9 @@
-//! A controller that was prepared without payload, given a store for it: as if everything that was written to it had been
-//! zeros.
+//! A controller that was prepared without payload, given a store for it, as if every write so far had been of zeros.
 //!
-//! Live units hold zeros, and their spare areas name them: a recovery from the media finds the same map. Which write each
-//! was is not known; its number is that of the youngest data in its block, which keeps the order of the blocks. Dead
-//! units are marked as padding, so that no older version of any unit exists. What the map itself has on flash is written
-//! from the map in memory.
+//! Live units hold zeros, and their spare areas name them: a recovery from the media finds the same map. The number
+//! of each write is not known; the unit gets that of the youngest data in its block, which keeps the order of the
+//! blocks. Dead units are marked as padding, so that no older version of any unit exists. The map's own pages on
+//! flash are written from the map in memory.
 
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};

@@ -24,7 +24,7 @@ const BUFFERS_BETWEEN: u64 = 4;
 /// How a map is divided into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pieces {
-    /// How many there are.
+    /// Number of pieces.
     pub count: u32,
     /// Pages of each but the last, and of the last.
     pub pages: u32,
@@ -37,8 +37,8 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// The division of a map of `logical_units`, with `open` blocks open at most, of which the whole is written in the course
-    /// of `every` host units, behind a buffer of `buffer_units`.
+    /// The division of a map of `logical_units`, with at most `open` open blocks; the whole map is written once per
+    /// `every` host units, behind a buffer of `buffer_units`.
     pub fn new(logical_units: u32, open: u32, every: u64, buffer_units: u32, geometry: &Geometry) -> Pieces {
         let page = geometry.page_bytes();
         let header_bytes = HEADER_BYTES + 4 * open as u64;
@@ -127,7 +127,7 @@ pub(super) fn entries_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("4 bytes")))
 }
 
-/// The moment a piece tells of.
+/// The moment at which a piece was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Moment {
     /// The stamp of the next program, and the number of the host's next write.

@@ -91,7 +91,7 @@ impl<S: Store> PageMap<S> {
         Ok(all.then_some(trimmed_since))
     }
 
-    /// Where each unit of a turn is, `NOTHING` if it is not there.
+    /// Where each unit of a turn is, `NOTHING` if it is missing.
     fn find_turn(&mut self, now: &mut Time, blocks: &[BlockId], turn: u64) -> Result<Vec<u32>, String> {
         let units = self.checkpoint.pieces.pages_of_all() * self.geometry.units_per_page as u64;
         let mut places = vec![NOTHING; units as usize];
@@ -139,7 +139,7 @@ impl<S: Store> PageMap<S> {
         }
     }
 
-    /// Of two pieces that say that a physical unit holds different logical units, the younger is right.
+    /// If two pieces claim that a physical unit holds different logical units, the younger is right.
     fn is_newer_claim(&self, checkpoint: &Checkpoint, unit: u32, lpa: u32) -> bool {
         let stamp_of = |lpa: u32| checkpoint.moment_of(lpa).stamp;
         match self.p2l[unit as usize] {

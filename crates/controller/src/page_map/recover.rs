@@ -14,8 +14,8 @@
 //!
 //! Recovery changes nothing that a second recovery would need, so it may itself be cut at any operation.
 //!
-//! It takes a bit for each logical unit beside the tables of the controller, and two pieces of the map: the map of a checkpoint
-//! is read where the map will be, and which of two copies of a unit is newer is asked of the copies.
+//! It needs a bit for each logical unit besides the tables of the controller, and two pieces of the map: the map of a
+//! checkpoint is read into its final place, and which of two copies of a unit is newer is read from the copies.
 
 use super::buffer::Held;
 use super::cache::SlcCache;
@@ -68,8 +68,8 @@ impl<S: Store> PageMapMedia<S> {
         for Held { lpa, sequence, data, .. } in &self.held {
             if *lpa >= units || !numbered(*sequence) || data.len() != unit_bytes {
                 return Err(format!(
-                    "the write buffer reports having held unit {lpa} as write {sequence} with {} B; the device has \
-                     {units} units of {unit_bytes} B",
+                    "the write buffer reports that it held unit {lpa} as write {sequence} with {} B; the device has \
+                 {units} units of {unit_bytes} B",
                     data.len()
                 ));
             }
@@ -77,8 +77,8 @@ impl<S: Store> PageMapMedia<S> {
         for Record { extent, sequence } in &self.trims {
             if extent.count == 0 || extent.end() > units as u64 || !numbered(*sequence) {
                 return Err(format!(
-                    "the write buffer reports having held a trim of {} units from {} on as number {sequence}; the \
-                     device has {units} units",
+                    "the write buffer reports that it held a trim of {} units from {} on as number {sequence}; the \
+                 device has {units} units",
                     extent.count, extent.start
                 ));
             }
@@ -329,9 +329,9 @@ impl<S: Store> PageMap<S> {
         newest
     }
 
-    /// For each unit that the buffer held: whether its newest copy is neither the older nor the newer version, because the process
-    /// ended while the buffer absorbed an overwrite of it there (`absorb`). The block of the copy may be one that the checkpoint
-    /// knows: then nothing else tells of the overwrite.
+    /// For each unit that the buffer held: whether its newest copy is neither the older nor the newer version,
+    /// because the process ended while the buffer absorbed an overwrite of it (`absorb`). The checkpoint may cover
+    /// the block of that copy: then there is no other sign of the overwrite.
     fn half_written(&mut self, held: &[Held]) -> Vec<bool> {
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         let mut is_half_written = |held: &Held| {

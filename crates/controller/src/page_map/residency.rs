@@ -207,7 +207,7 @@ mod tests {
 
     /// A plain list, most recently used first, with a mark for dirty pages.
     #[test]
-    fn it_agrees_with_a_plain_list() {
+    fn residency_agrees_with_a_plain_lru_list() {
         for (chip, host) in [(1, 0), (3, 0), (1, 4), (4, 7), (40, 0), (10, 90)] {
             let (pages, mut list) = (30, Vec::<(u32, bool)>::new());
             let mut residency = Residency::new(pages, chip, host);

@@ -72,13 +72,13 @@ impl<S: Store> PageMap<S> {
         begun + live == self.geometry.units_per_block()
     }
 
-    /// Units of the full blocks of a die that are not live: what cleaning can gain.
+    /// Units of the full blocks of a die that are not live: the most that cleaning can gain.
     fn dead(&self, die: u32) -> u32 {
         let units = self.geometry.units_per_block();
         self.table.closed(die).map(|block| units - self.table.kept(block)).sum()
     }
 
-    /// What static wear levelling has to do; `None` without it.
+    /// The state of static wear levelling; `None` without it.
     pub fn levelling(&self) -> Option<Levelling> {
         let threshold = self.config.wear.static_threshold?;
         let erases = |block: BlockId| self.array.erase_count(block);

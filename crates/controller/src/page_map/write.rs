@@ -54,7 +54,7 @@ impl<S: Store> PageMap<S> {
         if self.demand.is_some() {
             self.rewrite_waiting(now)?;
         }
-        // What was absorbed changed nothing in the map.
+        // An absorbed write changed nothing in the map.
         let changed = extent.count - (self.stats.absorbed_units - absorbed) as u32;
         if self.checkpoint.is_due(changed) {
             self.begin_piece(now)?;
@@ -247,8 +247,9 @@ impl<S: Store> PageMap<S> {
         Ok(())
     }
 
-    /// Calls `keep` with what a protected buffer holds of the writes from number `first` on: place in the buffer, unit, number,
-    /// contents. What is held has its place until it is programmed, or a newer version of the unit takes it.
+    /// Calls `keep` with what a protected buffer holds of the writes from number `first` on: place in the buffer,
+    /// unit, number, contents. An entry keeps its place until it is programmed, or a newer version of the unit takes
+    /// it.
     pub fn held_since(&self, first: u64, keep: impl FnMut(u64, u32, u64, &[u8])) {
         self.buffer.held_since(first, self.sequence - first, keep);
     }

@@ -15,14 +15,14 @@ pub struct ScmConfig {
     pub channel: Option<Rate>,
     /// Rate of the ring that all memory controllers share; `None`: there is none.
     pub ring: Option<Rate>,
-    /// Parts of requests that the device has in progress at the same time. They are taken in turn: a part waits for the
-    /// one so many before it.
+    /// Maximum number of parts of requests in progress in the device. Tags are taken in turn: a part waits for the
+    /// one this many before it.
     pub tags: u32,
     /// How the processor accesses memory that is on its own bus; `None`: the device moves whole parts by itself.
     pub bursts: Option<Bursts>,
-    /// Writes are acknowledged before the cells are programmed; `None`: they are not.
+    /// When writes are acknowledged before the cells are programmed; `None`: never.
     pub posted: Option<Posting>,
-    /// Whether trims are honoured: the units are overwritten with zeros.
+    /// Whether trims from the host are applied: the units are overwritten with zeros.
     pub trim: bool,
     /// Time the controller itself takes for a request.
     pub overhead: Span,
@@ -31,32 +31,33 @@ pub struct ScmConfig {
 /// Requests of the memory bus: 64 B each with DDR (system 004 slide 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bursts {
-    /// Bytes of one.
+    /// Bytes of a burst.
     pub bytes: u32,
-    /// How many a processor has in flight.
+    /// Bursts a processor has in flight.
     pub outstanding: u32,
-    /// From issuing one until its place is free again; in a row that is open, if there are rows.
+    /// Time from issuing a burst until its slot is free again; in an open row, if there are rows.
     pub latency: Span,
-    /// Bytes of a row of the memory. It is opened by the first burst that reaches it, which waits for the cells, and stays open
-    /// until the last has left. `None`: there are no rows, every burst waits for the cells.
+    /// Bytes of a row of the memory. It is opened by the first burst that reaches it, which waits for the cells, and
+    /// stays open until the last has been transferred. `None`: there are no rows, every burst waits for the cells.
     pub row_bytes: Option<u64>,
 }
 
 impl Bursts {
-    /// How many a part of a request takes.
+    /// Bursts in a part of a request.
     #[inline]
     pub(super) fn count(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.bytes as u64)
     }
 
-    /// The shortest time in which a processor gets so many across.
+    /// Minimum time in which a processor transfers so many bursts.
     #[inline]
     pub(super) fn time(&self, count: u64) -> Span {
         self.latency * count.div_ceil(self.outstanding as u64)
     }
 
-    /// When the first burst behind a part of a request is issued, if those of the part, from `at` on, have left by `end`: with
-    /// rows as soon as the burst so many before it has left. Without them parts do not wait for each other.
+    /// When the first burst after a part of a request is issued, if the bursts of the part, from `at` on, are
+    /// complete by `end`: with rows, as soon as the burst `outstanding` places before it is complete. Without rows,
+    /// parts do not wait for each other.
     #[inline]
     pub(super) fn next_at(&self, at: Time, end: Time, bytes: u64) -> Time {
         let outstanding = self.outstanding as u64;
@@ -87,28 +88,34 @@ impl ScmConfig {
         let unit = self.unit_bytes as u64;
         if unit == 0 || !self.split_bytes.is_multiple_of(unit) || self.split_bytes == 0 {
             return Err(format!(
-                "{} B behind one memory controller are not a whole number of units of {unit} B",
+                "{} B per memory controller are not a whole number of units of {unit} B",
                 self.split_bytes
             ));
         }
         if controllers == 0 || self.tags == 0 {
-            return Err(format!("{controllers} memory controllers with {} tags can do nothing", self.tags));
+            return Err(format!(
+                "{controllers} memory controllers with {} tags: both must be at least 1",
+                self.tags
+            ));
         }
         if let Some(bursts) = self.bursts
             && (bursts.bytes == 0 || bursts.outstanding == 0)
         {
-            return Err("bursts of at least a byte, at least one at a time".into());
+            return Err("bursts must have at least 1 byte, with at least one in flight".into());
         }
         if let Some(row) = self.bursts.and_then(|bursts| bursts.row_bytes)
             && !row.is_multiple_of(self.split_bytes)
         {
-            return Err(format!("parts of {} B do not fill a row of the memory ({row} B)", self.split_bytes));
+            return Err(format!(
+                "a row of the memory ({row} B) is not a whole number of parts of {} B",
+                self.split_bytes
+            ));
         }
         if let Some(posting) = self.posted
             && (posting.bytes as u64) < self.split_bytes
         {
             return Err(format!(
-                "room for {} B of posted writes is less than a part of a request ({} B)",
+                "a buffer of {} B for posted writes is smaller than a part of a request ({} B)",
                 posting.bytes, self.split_bytes
             ));
         }

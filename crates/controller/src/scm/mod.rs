@@ -1,17 +1,17 @@
-//! Storage-class memory in place: every unit has a fixed address in one of several memories, each behind a controller of
-//! its own. There is no map, nothing is cleaned, and there is nothing to recover but what a memory's wear levelling
-//! recovers by itself ([`nvlab_medium::StartGap`]). Disks in stripes are the same thing.
+//! Storage-class memory in place: every unit has a fixed address in one of several memories, each behind its own
+//! controller. There is no map and no cleaning; recovery is limited to what a memory's wear levelling recovers by
+//! itself ([`nvlab_medium::StartGap`]). Striped disks are modelled in the same way.
 //!
-//! A request is split in parts of [`ScmConfig::split_bytes`], which go round the memory controllers (Moneta: 8 KiB). A
-//! part takes a tag, the banks of its memory, the channel of that memory, and the ring that all share. Each is busy with
-//! one part at a time, and a part is on one of them at a time: it is not forwarded before it is whole. Behind the ring each
-//! part leaves by itself ([`Controller::read_in_pieces`]): a link sends one while the next is on the ring. With
-//! [`ScmConfig::bursts`] there is no device that moves data by itself: the processor does, a few bursts at a time.
+//! A request is split in parts of [`ScmConfig::split_bytes`], which go round the memory controllers (Moneta: 8 KiB).
+//! A part takes a tag, the banks of its memory, the channel of that memory, and the ring that all share. Each serves
+//! one part at a time, and a part is on one of them at a time: it is stored and forwarded. Behind the ring each part
+//! is sent by itself ([`Controller::read_in_pieces`]): a link sends one while the next is on the ring. With
+//! [`ScmConfig::bursts`] no device moves data by itself: the processor does, a few bursts at a time.
 //!
-//! Pessimistic: a part is not forwarded before it is whole (up to a microsecond for 4 KiB). A row that is written is programmed
-//! once, however much of it; its whole line wears. Optimistic: on a processor's memory channel bursts of other requests do not close a
-//! row that is open; a memory controller that takes them in turn would wait more often. Nothing depends on what was written before, so
-//! preconditioning writes nothing.
+//! Pessimistic: a part is not forwarded before it is complete (up to a microsecond for 4 KiB). A write programs its
+//! row once, whatever part of it changes; its whole line wears. Optimistic: on a processor's memory channel, bursts
+//! of other requests do not close an open row; a memory controller that alternates between requests would wait more
+//! often. Nothing depends on earlier writes, so preconditioning writes nothing.
 //!
 //! Invariants
 //! 1. A unit is where its address says, in every state of the device; a power cut changes no address.
@@ -32,7 +32,7 @@ use nvlab_medium::{InPlace, MediumError, PowerCut};
 use nvlab_units::{Bus, Extent, Served, Time};
 use posted::Posted;
 
-/// What it did.
+/// Counts since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScmStats {
     /// Units read.
@@ -92,7 +92,7 @@ struct Done {
     next: Time,
 }
 
-/// A part of a request: behind one memory controller.
+/// The part of a request behind one memory controller.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     controller: usize,

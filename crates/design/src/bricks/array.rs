@@ -13,28 +13,28 @@ use nvlab_units::{Geometry, Rate};
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("array.channels", &[], Shape::Count { min: 1, max: 1024 }, Is("1"), "8").about(
-        "Buses between the controller and its dies. Transfers on different channels do not wait for \
-         each other. Of a memory used in place its memory controllers, which share its bytes and banks; or so many disks.",
+        "Buses between the controller and its dies; transfers on different channels are independent. For a memory used \
+         in place: memory controllers, which share its bytes and banks. For disks: number of disks.",
     ),
     key("array.ways", &[], Shape::Count { min: 1, max: 1024 }, Is("1"), "4")
-        .about("Dies (or gangs of chips) on each channel. Each reads, programs and erases independently."),
+        .about("Dies (or gangs of chips) on each channel. Each reads, programs and erases independently of the others."),
     key("array.gang", &[], Shape::Count { min: 1, max: 4096 }, Is("1"), "256").about(
-        "Chips that always work in lockstep as one wide chip: a page is then one page of each, and \
-         the bus is as wide as they are together (eNVy: 256 chips of one byte).",
+        "Chips that always work in lockstep as one wide chip: a page of the gang is one page of each chip, and its bus \
+         is as wide as theirs together (eNVy: 256 chips of one byte).",
     ),
     key("array.planes", &[], Shape::Count { min: 1, max: 64 }, Nothing("all planes of the part"), "4").about(
-        "Planes of a die that are programmed and erased together. A page of the array is then one \
-         page of each. With fewer than the part has, the blocks of the others follow one another.",
+        "Planes of a die that are programmed and erased together. A page of the array is then one page of each of them. \
+         With fewer than the part has, the blocks of the remaining planes come after those of the first.",
     ),
     key("array.transfer", &[], Shape::Rate, Nothing("the rate of the part, times the gang"), "\"1200 MB/s\"")
         .about("Rate of one channel."),
     key("array.programs", &[], Shape::Count { min: 1, max: 1 << 20 }, Nothing("all dies"), "16").about(
-        "Dies that program at the same time at most: the supply of power or the controller may allow no more. Of n dies one \
-         begins every n-th part of the time of a program.",
+        "Maximum number of dies that program at the same time, limited by the power supply or the controller. With n \
+         dies, programs start at least 1/n of a program time apart.",
     ),
 ];
 
-/// The keys of `[array]` as they stand: what they mean depends on the controller.
+/// The keys of `[array]` as written: their meaning depends on the controller.
 #[derive(Clone, Copy)]
 pub struct Wiring {
     /// Channels.
@@ -97,7 +97,7 @@ pub fn planes(context: &mut Context, set: Option<u32>, flash: &Flash) -> Option<
     };
     if !flash.planes.is_multiple_of(planes) {
         let problem = format!("`array.planes` is {planes}, the part has {}", flash.planes);
-        context.wrong("array.planes", problem, "planes of the part must be a multiple of it");
+        context.wrong("array.planes", problem, "a divisor of the planes of the part");
         return None;
     }
     Some(planes)
@@ -154,7 +154,7 @@ fn geometry(
     Some((geometry, narrow(physical / unit).max(1)))
 }
 
-/// What is not on flash has no array.
+/// A memory or disk has no array.
 pub fn none() -> Array {
     let geometry = Geometry {
         channels: 1,

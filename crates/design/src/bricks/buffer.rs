@@ -21,13 +21,13 @@ pub const KEYS: &[Key] = &[
         Is("none"),
         "\"write-back\"",
     )
-    .about("The write buffer. Without one, a write waits for the program operation of its page."),
+    .about("The write buffer. Without one, a write waits until its page is programmed."),
     key(
         "ftl.buffer.kind",
         &["envy"],
         Shape::OneOf(&[
-            ("none", "every page that is written is flushed at once"),
-            ("fifo", "pages are copied here when they are first written, and flushed in that order"),
+            ("none", "every written page is flushed at once"),
+            ("fifo", "a page is copied to the buffer at its first write; pages are flushed in that order"),
         ]),
         Is("fifo"),
         "\"fifo\"",
@@ -38,12 +38,12 @@ pub const KEYS: &[Key] = &[
         &["direct"],
         Shape::OneOf(&[
             ("none", "a write is acknowledged when its cells are programmed"),
-            ("posted", "a write is acknowledged when its memory controller has it"),
+            ("posted", "a write is acknowledged when its memory controller has received it"),
         ]),
         Is("none"),
         "\"posted\"",
     )
-    .about("Room for writes in every memory controller. It survives a power cut if `power.on_cut` says so."),
+    .about("The write buffer of each memory controller. `power.on_cut` sets whether it survives a power cut."),
     key("ftl.buffer.in", &["write-back", "fifo"], Shape::Medium, Required, "\"dram\"").about(
         "The memory that holds the buffer. If it has a battery or capacitor (`backup`), the buffer \
          survives a power cut and a flush has nothing to do.",
@@ -52,10 +52,10 @@ pub const KEYS: &[Key] = &[
         "ftl.buffer.size",
         &["write-back"],
         Shape::Size { min: 1, max: u64::MAX },
-        Nothing("two pages of the array for every die and stream: one is programmed while the other fills"),
+        Nothing("two pages of the array for every die and stream: one fills while the other is programmed"),
         "\"32 MiB\"",
     )
-    .about("Its size: at least one page of the array for every die and stream."),
+    .about("Size of the buffer, at least one page of the array for every die and stream."),
     key(
         "ftl.buffer.size",
         &["fifo", "posted"],
@@ -63,10 +63,10 @@ pub const KEYS: &[Key] = &[
         Required,
         "\"32 MiB\"",
     )
-    .about("Its size: at least one page (fifo); in each memory controller, at least `array.split` (posted)."),
+    .about("Size of the buffer: at least one page (fifo); per memory controller, at least `array.split` (posted)."),
     key("ftl.buffer.flush_at", &["fifo"], Shape::Share { max: 1.0 }, Is("75 %"), "\"62.5 %\"").about(
-        "How full the buffer is when flushing begins. The fuller it is kept, the more often a page \
-         is changed again before it is flushed, and the less room there is for a burst.",
+        "Fill level of the buffer at which flushing begins. A high level lets more overwrites of a page hit the buffer \
+         before it is flushed, and leaves less room for bursts.",
     ),
     key(
         "ftl.buffer.absorb",
@@ -76,16 +76,16 @@ pub const KEYS: &[Key] = &[
         "false",
     )
     .about(
-        "Whether a write to a unit that is still in the buffer, in a page whose program has not begun, replaces it there: both \
-         are then one program. Drives whose buffer a battery or capacitors protect do so; a buffer that a power cut empties \
-         must be programmed for every flush, and does not.",
+        "Whether a write to a unit that is still in the buffer, in a page whose program has not begun, replaces it there, so \
+         that both take one program. Drives whose buffer is protected by a battery or capacitors do so; a buffer that is lost in \
+         a power cut must be programmed at every flush, and does not.",
     ),
     key(
         "power.on_cut",
         &[],
         Shape::OneOf(&[
             ("keep-buffer", "the write buffer survives; its memory must have a battery or capacitor"),
-            ("lose-buffer", "what was not flushed is lost, even if the memory could have kept it"),
+            ("lose-buffer", "unflushed data is lost, even if the memory could keep it"),
         ]),
         Nothing("keep-buffer if its memory has a battery or capacitor, lose-buffer otherwise"),
         "\"lose-buffer\"",
@@ -93,8 +93,8 @@ pub const KEYS: &[Key] = &[
     .about("What a power cut does to the write buffer."),
 ];
 
-/// Room for posted writes in every memory controller: its bytes, and whether it survives a power cut. `Some(None)`: there
-/// is none.
+/// Room for posted writes in every memory controller: its bytes, and whether it survives a power cut. `Some(None)`:
+/// none.
 pub fn posted(context: &mut Context, ftl: &str) -> Option<Option<(u64, bool)>> {
     let meanings = [("none", false), ("posted", true)];
     let (kind, exists) = context.named_choice("ftl.buffer.kind", ftl, &meanings)?;
@@ -103,12 +103,12 @@ pub fn posted(context: &mut Context, ftl: &str) -> Option<Option<(u64, bool)>> {
         return Some(None);
     }
     if !context.has("power.on_cut") {
-        context.derive("power.on_cut", Datum::Text("lose-buffer".into()), "nothing else is said");
+        context.derive("power.on_cut", Datum::Text("lose-buffer".into()), "the default");
     }
     Some(Some((context.size("ftl.buffer.size", kind)?, keep.unwrap_or(false))))
 }
 
-/// Whether a power cut is said to leave the buffer as it is.
+/// Whether the design states that a power cut leaves the buffer intact.
 fn kept(context: &mut Context) -> Option<bool> {
     context.choice("power.on_cut", "", &[("keep-buffer", true), ("lose-buffer", false)])
 }
@@ -122,7 +122,7 @@ pub struct WriteBack {
     pub bytes: Option<u64>,
     /// It survives a power cut.
     pub protected: bool,
-    /// Overwrites of what is still in it take no program of their own.
+    /// Overwrites of units still in the buffer are not programmed separately.
     pub absorb: bool,
     /// Time to store one unit in it.
     pub store: Span,
@@ -148,7 +148,7 @@ pub fn write_back(
     let backed = ram.backup != Backup::None;
     let protected = match kept {
         Some(true) if !backed => {
-            let problem = format!("`power.on_cut`: `{medium}` forgets when the power fails");
+            let problem = format!("`power.on_cut`: `{medium}` loses its contents when power fails");
             let help =
                 format!("media.{medium}.backup = \"battery\" or \"capacitor\", or on_cut = \"lose-buffer\"");
             context.wrong("power.on_cut", problem, help);
@@ -163,7 +163,7 @@ pub fn write_back(
     };
     let absorb = match context.flag("ftl.buffer.absorb", kind) {
         Some(true) if !protected => {
-            let problem = "`ftl.buffer.absorb`: the buffer is lost when the power fails".to_string();
+            let problem = "`ftl.buffer.absorb`: the buffer is lost when power fails".to_string();
             let help = format!(
                 "absorb = false, or media.{medium}.backup = \"capacitor\" with on_cut = \"keep-buffer\""
             );
@@ -187,7 +187,7 @@ pub fn write_back(
     Some(Some(WriteBack { medium, bytes, protected, absorb, store }))
 }
 
-/// The buffer of eNVy as it is written.
+/// The buffer of eNVy as written.
 pub struct Fifo {
     memory: Option<String>,
     bytes: u64,
@@ -206,7 +206,8 @@ pub fn fifo(context: &mut Context, ftl: &str) -> Option<Fifo> {
     Some(Fifo { memory: Some(memory?), bytes: bytes?, flush_at: flush_at? })
 }
 
-/// Pages of the buffer, and pages above which flushing begins: always at least one fewer, or it never would.
+/// Pages of the buffer, and the number of pages above which flushing begins: always at least one fewer, or it never
+/// would.
 pub fn in_pages(context: &mut Context, buffer: Fifo, memory: &str, page_bytes: u32) -> Option<[u32; 2]> {
     let Some(own) = buffer.memory else { return Some([0, 0]) };
     if own != memory {

@@ -19,13 +19,13 @@ pub const KEYS: &[Key] = &[
                 "cost-benefit",
                 "greatest (1 - u) x age / (1 + u), u the live share (Rosenblum and Ousterhout, LFS)",
             ),
-            ("d-choices", "the emptiest of `d` blocks drawn at random (Van Houdt, SIGMETRICS 2013)"),
-            ("windowed-greedy", "the emptiest of the `window` blocks filled first (Hu et al., SYSTOR 2009)"),
+            ("d-choices", "the block with the fewest live units of `d` drawn at random (Van Houdt, SIGMETRICS 2013)"),
+            ("windowed-greedy", "the block with the fewest live units of the `window` filled first (Hu et al., SYSTOR 2009)"),
         ]),
         Is("greedy"),
         "\"greedy\"",
     )
-    .about("Cleaning (garbage collection): which block is emptied and erased next."),
+    .about("Cleaning (garbage collection): how the next block to clean is selected."),
     key(
         "ftl.clean.kind",
         &["envy"],
@@ -36,18 +36,18 @@ pub const KEYS: &[Key] = &[
                 "cost-benefit",
                 "greatest (1 - u) x age / (1 + u), u the live share (Rosenblum and Ousterhout, LFS)",
             ),
-            ("gathering", "locality gathering: pages go back to where they came from (eNVy section 4.3)"),
+            ("gathering", "locality gathering: pages are flushed to the segment they came from (eNVy section 4.3)"),
             ("hybrid", "gathering between partitions of several segments, FIFO inside (eNVy section 4.4)"),
         ]),
         Is("hybrid"),
         "\"hybrid\"",
     )
     .about(
-        "Cleaning: which segment is copied to the spare one and erased next, and where pages are \
+        "Cleaning: how the next segment to copy to the spare one and erase is selected, and which segment a page is \
          flushed to.",
     ),
     key("ftl.clean.partition", &["hybrid"], Shape::Count { min: 1, max: 1_000_000 }, Is("16"), "16")
-        .about("Segments of a partition. 1 is locality gathering, all of them FIFO. (eNVy figure 9: 16.)"),
+        .about("Segments per partition. 1 is locality gathering; all segments is FIFO. (eNVy figure 9: 16.)"),
     key(
         "ftl.clean.reserve",
         &["greedy", "fifo", "cost-benefit", "gathering", "hybrid"],
@@ -56,8 +56,8 @@ pub const KEYS: &[Key] = &[
         "1",
     )
     .about(
-        "Segments of eNVy that are kept erased, for cleaning into; with `ftl.concurrent`, this many \
-         for each concurrent operation. (eNVy section 3.4: one.)",
+        "Segments that eNVy keeps erased to clean into; with `ftl.concurrent`, per concurrent operation. (eNVy section \
+         3.4: one.)",
     ),
     key(
         "ftl.clean.smoothing",
@@ -72,8 +72,8 @@ pub const KEYS: &[Key] = &[
     ),
     key("ftl.clean.step", &["gathering", "hybrid"], Shape::Share { max: 1.0 }, Nothing("50 %"), "\"50 %\"")
         .about(
-            "Pages moved to or from a neighbour at a clean: this share of the free space gained, times \
-             the relative excess of frequency x cost over the average.",
+        "Pages moved to or from a neighbour at a clean: this share of the free space gained, times \
+         the relative excess of frequency x cost over the average.",
         ),
     key(
         "ftl.clean.step_max",
@@ -82,7 +82,7 @@ pub const KEYS: &[Key] = &[
         Nothing("12.5 %"),
         "\"12.5 %\"",
     )
-    .about("At most this share of a segment moves at a clean."),
+    .about("Upper limit of the share of a segment that moves at a clean."),
     key(
         "ftl.clean.dead_band",
         &["gathering", "hybrid"],
@@ -90,7 +90,7 @@ pub const KEYS: &[Key] = &[
         Nothing("0 %"),
         "\"5 %\"",
     )
-    .about("Relative excess below which nothing moves."),
+    .about("Relative excess below which no pages move."),
     key(
         "ftl.clean.exchange",
         &["gathering", "hybrid"],
@@ -103,12 +103,11 @@ pub const KEYS: &[Key] = &[
          and cost, so that gathering starts even if all partitions are alike.",
     ),
     key("ftl.clean.sorted", &["gathering", "hybrid"], Shape::Text, Is("no"), "\"10/90\"").about(
-        "The locality of the writes, if it is known: the free space starts divided as gathering would \
-         divide it in the end, after thousands of overwrites of the array. 10/90: the first 10 % of \
-         the data receive 90 % of the writes.",
+        "Locality of the writes, if known: the free space is initially distributed as gathering would distribute it after \
+         thousands of overwrites of the array. 10/90: the first 10 % of the data receive 90 % of the writes.",
     ),
     key("ftl.clean.d", &["d-choices"], Shape::Count { min: 1, max: 1_000_000 }, Is("10"), "10")
-        .about("Blocks drawn at random; with 10 the result is close to greedy."),
+        .about("Number of blocks drawn at random; with 10 the result is close to greedy."),
     key(
         "ftl.clean.window",
         &["windowed-greedy"],
@@ -117,12 +116,12 @@ pub const KEYS: &[Key] = &[
         "64",
     )
     .about(
-        "Blocks of a die considered: those filled first. 1 is FIFO, all of them greedy. (Superblocks count as one.)",
+        "Number of candidate blocks per die, the first filled ones. 1 is FIFO, all blocks is greedy. (A superblock counts as one.)",
     ),
 ];
 
-/// Share of the blocks of a die that windowed-greedy considers unless the design says how many. So many blocks of one age
-/// differ clearly from FIFO under skewed writes, however many blocks a die has.
+/// Default share of the blocks of a die that windowed-greedy considers. With this many, results differ clearly from
+/// FIFO under skewed writes, for any number of blocks per die.
 const WINDOW_SHARE: u32 = 4;
 
 /// Which block a page map of kind `ftl` cleans next, of `blocks` of a die.
@@ -190,7 +189,7 @@ pub fn of_segments(context: &mut Context, ftl: &str) -> Option<envy::SegmentClea
     Some(SegmentCleaning::Gathering(gathering))
 }
 
-/// `Some(None)`: nothing is known of the writes beforehand.
+/// `Some(None)`: nothing is known about the writes in advance.
 fn sorted(context: &mut Context, kind: &str) -> Option<Option<envy::Locality>> {
     let text = context.text("ftl.clean.sorted", kind)?;
     if text == "no" {
@@ -202,7 +201,7 @@ fn sorted(context: &mut Context, kind: &str) -> Option<Option<envy::Locality>> {
     if let Some((data, writes)) = shares {
         return Some(Some(envy::Locality { data: data / 100.0, writes: writes / 100.0 }));
     }
-    let help = "\"10/90\": the first 10 % of the data get 90 % of the writes; or \"no\"";
+    let help = "\"10/90\": the first 10 % of the data receive 90 % of the writes; or \"no\"";
     context.wrong("ftl.clean.sorted", format!("`ftl.clean.sorted`: `{text}` is not a locality"), help);
     None
 }

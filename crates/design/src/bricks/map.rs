@@ -10,7 +10,7 @@ use nvlab_units::quantity::display_bytes;
 
 /// Bytes of an entry of the directory: where a translation page is.
 const DIRECTORY_ENTRY_BYTES: u64 = 4;
-/// Bytes of an entry in a translation page, at least.
+/// Minimum bytes of an entry in a translation page.
 const ENTRY_BYTES_MIN: u64 = 4;
 
 /// The keys.
@@ -19,40 +19,40 @@ pub const KEYS: &[Key] = &[
         "ftl.map.kind",
         &["page"],
         Shape::OneOf(&[
-            ("memory", "all of it is in memory"),
+            ("memory", "the whole map is in memory"),
             (
                 "demand",
-                "it lies in translation pages in flash, read when they are needed; those used last are in memory (DFTL; \
-                 drives without DRAM, cards)",
+            "the map is stored in translation pages in flash, which are read on demand and cached in memory (DFTL; \
+             drives without DRAM, cards)",
             ),
         ]),
         Is("memory"),
         "\"demand\"",
     )
     .about(
-        "Where the map is. A translation page is a unit with the entries of neighbouring units. Changed ones are \
-         programmed when they leave memory; `ftl.map.checkpoint` says how often all of them are, and their directory.",
+        "Where the map is stored. A translation page is a unit with the entries of neighbouring units. Changed ones are \
+         programmed when they are evicted; every `ftl.map.checkpoint`, all of them and their directory are.",
     ),
     key("ftl.map.cache", &["demand"], Shape::Size { min: 1, max: 1 << 40 }, Required, "\"256 KiB\"").about(
-        "Room for translation pages in the memory of the map, least recently used out first. The directory, 4 B for each \
-         translation page, is there too.",
+        "Cache of translation pages in the memory of the map, with LRU replacement. The directory, 4 B per translation \
+         page, is in the same memory.",
     ),
     key(
         "ftl.map.host_buffer",
         &["demand"],
         Shape::Size { min: 1, max: 1 << 40 },
-        Nothing("none: what leaves the cache must be read from flash"),
+        Nothing("none: a cache miss is read from flash"),
         "\"64 MiB\"",
     )
     .about(
-        "Room for translation pages in the host's memory, behind the cache (the host memory buffer of NVMe 1.2). What is \
-         in it is lost with the power and not needed.",
+        "Second-level cache of translation pages in the host's memory (host memory buffer, NVMe 1.2). Its contents are \
+         lost in a power cut and are not needed afterwards.",
     ),
     key("ftl.map.host_read", &["demand"], Shape::Time, Is("1 us"), "\"1 us\"")
-        .about("Time to read from the buffer in the host's memory, over the link."),
+        .about("Time to read an entry from the host memory buffer, over the link."),
 ];
 
-/// The keys of a map on demand, as they are written.
+/// The keys of a map on demand, as written.
 pub struct Keys {
     cache: u64,
     host_buffer: u64,
@@ -72,8 +72,8 @@ pub fn read(context: &mut Context, ftl: &str) -> Option<Option<Keys>> {
     Some(Some(Keys { cache: cache?, host_buffer, host_read: host_read? }))
 }
 
-/// The map of a device with so many units of this size, and entries of this size, in memory or on demand: what the
-/// controller is told of it, and the bytes it takes of its memory.
+/// The map of a device with this many units and this unit and entry size, in memory or on demand: the configuration
+/// for the controller, and the bytes it uses of its memory.
 pub fn of_device(
     context: &mut Context,
     keys: Option<Keys>,
@@ -88,7 +88,7 @@ pub fn of_device(
     let pages = |bytes: u64| (bytes / unit).min(u32::MAX as u64) as u32;
     for (key, bytes) in [("ftl.map.cache", keys.cache), ("ftl.map.host_buffer", keys.host_buffer)] {
         if pages(bytes) == 0 && (bytes > 0 || key == "ftl.map.cache") {
-            let problem = format!("`{key}` holds no translation page: {}", display_bytes(bytes));
+            let problem = format!("`{key}` is smaller than a translation page: {}", display_bytes(bytes));
             context.wrong(key, problem, format!("at least a unit: {}", display_bytes(unit)));
             return None;
         }

@@ -1,4 +1,4 @@
-//! Media by name: where the data and the map lie, and what they must be.
+//! Media by name: which hold the data and the map, and the requirements on them.
 
 use crate::context::Context;
 use crate::key::Preset::Required;
@@ -19,16 +19,16 @@ pub const BLOCK_DEVICES: &[&str] = &["page", "block", "bast", "fast", "hftl"];
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.medium", &[], Shape::Medium, Required, "\"tlc\"")
-        .about("The medium that holds the data, by its name under [media]."),
+        .about("Medium of the data: a name under [media]."),
     key("ftl.map.in", &[], Shape::Medium, Required, "\"dram\"")
-        .about("The memory that holds the map, by its name under [media]. It must be large enough."),
+        .about("Memory of the map: a name under [media]. The map must fit."),
 ];
 
-/// The least size of a memory that follows from what is in it.
+/// Minimum size of a memory whose size is derived from its contents.
 const SIZE_MIN: u64 = 64 << 10;
 
-/// True if the size of the memory at `media.NAME`, which the design does not say, follows from what is in it: the map or the
-/// write buffer of a page map.
+/// True if the design does not state the size of the memory at `media.NAME` and it is derived from its contents: the
+/// map or the write buffer of a page map.
 pub fn is_sized_by_use(context: &Context, table: &str) -> bool {
     let is = |path: &str, wanted: &str| {
         context.top.leaves.get(path).is_some_and(|leaf| leaf.value.text() == Some(wanted))
@@ -37,8 +37,8 @@ pub fn is_sized_by_use(context: &Context, table: &str) -> bool {
     is("ftl.kind", "page") && (is("ftl.map.in", name) || is("ftl.buffer.in", name))
 }
 
-/// Gives the memories whose size is not said the next power of two above what the controller keeps in them: it follows the
-/// capacity.
+/// Sets memories without a stated size to the next power of two above the bytes the controller stores in them: they
+/// follow the capacity.
 pub fn size_by_use(context: &mut Context, media: &mut Media, takes: impl Fn(&str) -> u64) {
     for (name, medium) in media {
         if let Part::Ram(ram) = &mut medium.part
@@ -46,11 +46,7 @@ pub fn size_by_use(context: &mut Context, media: &mut Media, takes: impl Fn(&str
         {
             ram.cells.size_bytes = takes(name).max(SIZE_MIN).next_power_of_two();
             let size = Datum::Size(ram.cells.size_bytes);
-            context.derive(
-                &format!("media.{name}.size"),
-                size,
-                "what is in it, rounded up to a power of two",
-            );
+            context.derive(&format!("media.{name}.size"), size, "its contents, rounded up to a power of two");
         }
     }
 }
@@ -64,7 +60,7 @@ pub struct Memory {
     pub bytes: u64,
 }
 
-/// The medium that a key names, as `pick` takes it; otherwise `help` says what it must be.
+/// The medium that a key names, as `pick` accepts it; otherwise an error, with `help` for the requirements.
 fn named<T: Clone>(
     context: &mut Context,
     media: &Media,
@@ -75,10 +71,10 @@ fn named<T: Clone>(
     let name = context.text(path, kind)?;
     let Some(medium) = media.get(&name) else {
         let names = context.media_names();
-        // A medium that is there but wrong has been reported already.
+        // A medium that exists but does not fit has been reported already.
         if !names.contains(&name) {
             let help = match names.is_empty() {
-                true => "there is no [media.NAME] at all".to_string(),
+                true => "this design has no [media.NAME]".to_string(),
                 false => {
                     format!("media of this design: {}", names.into_iter().collect::<Vec<_>>().join(", "))
                 }
@@ -132,7 +128,7 @@ pub fn data_nor(context: &mut Context, media: &Media, kind: &str, who: &str) -> 
 /// Bytes of an entry that is changed in place.
 const ENTRY_BYTES: u32 = 8;
 
-/// A memory that is changed in place and keeps what it holds, entries of 8 B whole.
+/// A non-volatile memory changed in place that writes entries of 8 B atomically.
 pub fn pram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Option<(String, Pcm)> {
     let help = "it must be a medium of kind \"pcm\", as part = \"pram-kps1215ezm\"";
     let (name, pcm) = named(context, media, (path, kind), Part::pcm, help)?;
@@ -140,10 +136,10 @@ pub fn pram(context: &mut Context, media: &Media, path: &str, kind: &str) -> Opt
         return Some((name, pcm));
     }
     let problem = format!(
-        "`{path}`: a power cut tears entries in `{name}`, which keeps only {} B whole",
+        "`{path}`: a power cut can tear map entries in `{name}`: its writes are atomic only up to {} B",
         pcm.atomic_bytes
     );
-    let help = format!("media.{name}.atomic = \"{ENTRY_BYTES} B\", if the part promises it");
+    let help = format!("media.{name}.atomic = \"{ENTRY_BYTES} B\", if the part guarantees it");
     context.wrong(path, problem, help);
     None
 }

@@ -1,4 +1,4 @@
-//! The way to the host: `[path]`.
+//! The link and software between host and device: `[path]`.
 
 use crate::context::Context;
 use crate::key::Preset::{Is, Nothing, Required};
@@ -17,37 +17,37 @@ pub const KEYS: &[Key] = &[
         "path.kind",
         &[],
         Shape::OneOf(&[
-            ("direct", "no link: requests reach the controller at once"),
+            ("direct", "no link: requests reach the controller without delay"),
             ("nvme", "PCIe with NVMe queues; both directions at the same time"),
             ("sata", "one direction at a time, at most 32 commands"),
             ("bus", "a simple host bus, one direction at a time"),
-            ("memory-bus", "the processor's own: words are loaded and stored, one after the other"),
+            ("memory-bus", "the processor's memory bus: loads and stores of words, one after the other"),
             (
                 "ddr",
-                "the memory is on the processor's memory channels: the processor moves blocks itself, in bursts \
-                 (`ftl.kind = \"direct\"` only; the rate is that of `array.transfer`)",
+            "the memory is on the processor's memory channels, and the processor copies blocks itself, in bursts \
+             (`ftl.kind = \"direct\"` only; the rate is `array.transfer`)",
             ),
             (
                 "cxl-mem",
-                "memory behind CXL: words are loaded and stored, one after the other, and the same bytes are requested as \
-                 blocks, several at a time; both directions at the same time (`ftl.cache.kind = \"set-associative\"` only)",
+            "memory behind CXL: words are loaded and stored one after the other, and the same bytes can be accessed as \
+             blocks, several at a time; full duplex (`ftl.cache.kind = \"set-associative\"` only)",
             ),
         ]),
         Is("direct"),
         "\"nvme\"",
     )
-    .about("How the host gets to the device."),
+    .about("The link between host and device."),
     key("path.rate", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Required, "\"3.5 GB/s\"")
-        .about("Rate of the link, per direction if it has two."),
+        .about("Rate of the link, per direction if it is full duplex."),
     key("path.width", &["memory-bus"], Shape::Size { min: 1, max: 4096 }, Is("8 B"), "\"8 B\"").about(
-        "Bytes one access moves. A power of two. A block is transferred in as many accesses as it needs.",
+        "Bytes per access, a power of two. A block takes as many accesses as needed.",
     ),
     key("path.width", &["ddr"], Shape::Size { min: 1, max: 4096 }, Is("64 B"), "\"64 B\"")
-        .about("Bytes of a burst. A power of two. (System 004 slide 15: 64 B, 128 of them for 8 KB.)"),
+        .about("Bytes per burst, a power of two. (System 004 slide 15: 64 B, 128 of them for 8 KB.)"),
  key("path.width", &["cxl-mem"], Shape::Size { min: 1, max: 4096 }, Is("64 B"), "\"64 B\"")
-        .about("Bytes one access moves. A power of two. (CXL.mem: a line of the processor's caches.)"),
+        .about("Bytes per access, a power of two. (CXL.mem: a cache line of the processor.)"),
     key("path.outstanding", &["ddr"], Shape::Count { min: 1, max: 65_536 }, Is("10"), "10").about(
-        "Bursts that a processor has in flight. (The line fill buffers of a core: 10 in Intel's of that time.)",
+        "Bursts a processor keeps in flight. (Line fill buffers of a core: 10 in Intel cores of that time.)",
     ),
     key(
         "path.queue",
@@ -56,38 +56,37 @@ pub const KEYS: &[Key] = &[
         Is("32"),
         "256",
     )
-    .about("Requests the device accepts at the same time; more wait in the host."),
+    .about("Requests the device accepts at the same time; the rest wait in the host."),
     key("path.overhead.host", &[], Shape::Time, Is("0 ns"), "\"6 us\"").about(
-        "Time the host's software takes for one request: system call, driver, interrupt; no \
-         processor time is counted. On a memory bus for a block of a RAM disk only: a load or \
-         store has none. `path.stages` says the same in more detail.",
+        "Time the host's software takes per request: system call, driver, interrupt. It does not count as processor \
+         time. On a memory bus it applies only to blocks of a RAM disk: a load or store has none. `path.stages` \
+         models the same in more detail.",
     ),
     key(
         "path.stages",
         &[],
         Shape::Text,
-        Nothing("the host's software is `path.overhead.host`"),
+        Nothing("the host's software takes `path.overhead.host`"),
         "\"moneta-spin\"",
     )
     .about(
-        "The host's software as stages with processor time, waits and locks: the name of a built-in \
-         stack or a file relative to this one (nvlab explain stacks), instead of \
-         `path.overhead.host`. Threads and processor time are then part of the result. For requests \
-         for blocks; a served device has the real software above it, so there it changes nothing.",
+        "The host's software as stages with processor time, waits and locks, instead of `path.overhead.host`: the name of \
+         a built-in stack, or a file relative to this one (nvlab explain stacks). Threads and processor time are then \
+         part of the result. Only for block requests; it does not apply to a served device, which has real software \
+         above it.",
     ),
     key("path.overhead.device", &[], Shape::Time, Is("0 ns"), "\"2 us\"").about(
-        "Time of the link and its protocol for one request: doorbell, fetching the command, \
-         completion; on a memory bus propagation and control, for every access. Not the \
-         controller's own time, which is `ftl.overhead`.",
+        "Time of the link and its protocol per request: doorbell, fetching the command, completion; on a memory bus, \
+         propagation and control of each access. The controller's own time is `ftl.overhead`.",
     ),
     key("path.command", LINKS, Shape::Time, Is("0 ns"), "\"1.6 us\"").about(
-        "Time for which one request occupies the device's front end (fetching and decoding the command, looking up the \
-         map, completing it), which takes requests up one after the other: a drive serves at most one in this time. \
-         Adds to the latency of each.",
+        "Time a request occupies the device's front end (fetching and decoding the command, looking up the map, \
+         completing it). The front end handles one request at a time, so this limits a drive to one request per \
+         this time. It is added to the latency of each request.",
     ),
     key("path.rate_write", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Nothing("as `rate`"), "\"35 MB/s\"").about(
-        "Rate towards the device, if it differs from that to the host: software that moves \
-         the data itself may take longer in one direction.",
+        "Rate towards the device, if it differs from that towards the host: software that copies the data itself may be \
+         slower in one direction.",
     ),
 ];
 
@@ -112,7 +111,7 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         (false, true) => None,
         (true, true) => context.rate("path.rate_write", kind),
     };
-    // A program that copies has one access under way.
+    // A program that copies has one access in flight.
     let queue = if memory_bus { Some(1) } else { context.count("path.queue", kind) };
     let width = if memory_bus || ddr || cxl { context.size("path.width", kind) } else { Some(0) };
     let outstanding = if ddr { context.count("path.outstanding", kind) } else { Some(1) };
@@ -142,14 +141,14 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
     })
 }
 
-/// What the host's software takes: a time for each request, or stages.
+/// Time of the host's software: a time for each request, or stages.
 fn software(context: &mut Context) -> Option<(Span, Option<Software>)> {
     const STAGES: &str = "path.stages";
     const OVERHEAD: &str = "path.overhead.host";
     let Some(leaf) = context.leaf(STAGES) else { return Some((context.time(OVERHEAD, "")?, None)) };
     if context.leaf(OVERHEAD).is_some() {
-        let problem = format!("`{OVERHEAD}` and `{STAGES}` both say what the host's software takes");
-        context.wrong(STAGES, problem, "keep one of them: a time for a request, or stages");
+        let problem = format!("`{OVERHEAD}` and `{STAGES}` both set the time of the host's software");
+        context.wrong(STAGES, problem, "keep one of them: a time per request, or stages");
         return None;
     }
     let reference = context.text(STAGES, "")?;
@@ -160,7 +159,7 @@ fn software(context: &mut Context) -> Option<(Span, Option<Software>)> {
             return None;
         }
     };
-    // A file as found from here, so that the resolved design can be read again.
+    // A path relative to the current folder, so that the resolved design can be read again.
     if let Some(resolved) = context.resolved.last_mut()
         && source.name != format!("stacks/{reference}.toml")
     {

@@ -7,37 +7,35 @@ use crate::key::{Key, key};
 use crate::toml_reader::datum::Shape;
 use nvlab_units::Span;
 
-/// The kinds that are block devices, over whatever.
+/// The kinds that are block devices, over any medium.
 const WITH_BLOCKS: &[&str] = &["page", "block", "bast", "fast", "hftl", "direct"];
 
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.trim", WITH_BLOCKS, Shape::Flag, Is("true"), "true").about(
-        "Whether the host's trims are obeyed. If not, trimmed data counts as live and is moved by \
-         cleaning. A memory used in place has no map: it obeys by writing zeros.",
+        "Whether trims from the host are applied. If not, trimmed data stays live and cleaning moves it. A memory used \
+         in place has no map: it writes zeros.",
     ),
     key(
         "ftl.verify_reads",
         BLOCK_DEVICES,
         Shape::Flag,
-        Nothing("checksums are checked by recovery and relocation only"),
+        Nothing("only recovery and relocation verify checksums"),
         "true",
     )
     .about(
-        "Whether the checksum (CRC-32C) in the spare area beside each unit is checked whenever the \
-         host reads it. A unit that does not match is unreadable (an I/O error, counted among the \
-         read failures), never returned as good, not even after it was moved or found again by a \
-         recovery. It costs no modelled time: a controller computes it while the data passes. Only \
-         a device that keeps bytes has something to check: one that is served, or a run whose \
-         workload carries data.",
+        "Whether each host read verifies the unit's checksum (CRC-32C) in the spare area. A unit that does not match is \
+         unreadable (an I/O error, counted as a read failure) and is never returned as good data, not even after a \
+         relocation or recovery. It takes no simulated time: a controller computes the checksum as the data passes. It \
+         matters only if the device stores bytes: when it is served, or when the workload carries data.",
     ),
     key("ftl.overhead", WITH_BLOCKS, Shape::Time, Is("0 ns"), "\"2 us\"").about(
-        "Time the controller itself takes for a request (firmware, map look-up), before the medium \
-         is asked.",
+        "Time of the controller itself per request (firmware, map look-up), before the medium is accessed.",
     ),
 ];
 
-/// Whether trims are honoured, whether checksums are verified on host reads, and the controller's overhead per request.
+/// Whether trims are applied, whether checksums are verified on host reads, and the controller's overhead per
+/// request.
 pub fn read(context: &mut Context, kind: &str) -> Option<(bool, bool, Span)> {
     let trim = context.flag("ftl.trim", kind);
     let verify_reads = context.flag("ftl.verify_reads", kind).unwrap_or(false);

@@ -1,4 +1,5 @@
-//! Blocks of the data array in SLC mode: what they are like, by another medium; and the cache that a page map has in them.
+//! Blocks of the data array in SLC mode, whose properties another medium states; and the cache that a page map has in
+//! them.
 
 use super::memories::{self, Media};
 use crate::context::Context;
@@ -17,19 +18,19 @@ pub const KEYS: &[Key] = &[
         "ftl.cache.kind",
         &["page"],
         Shape::OneOf(&[
-            ("none", "every block is used with all its bits"),
+            ("none", "every block stores all bits per cell"),
             (
                 "pslc",
-                "host data goes to blocks used with one bit per cell, as long as there is room for them",
+                "host data goes to blocks with one bit per cell, while there is room",
             ),
             (
                 "hot",
-                "only what was written recently goes there; what is not overwritten in time migrates \
+                "only recently written data goes there; data that is not overwritten in time migrates \
                  (reference 9 of system 002)",
             ),
             (
                 "set-associative",
-                "no SLC mode: lines of DRAM in front of the map, which a processor loads from and stores to over \
+                "no SLC mode: cache lines of DRAM in front of the page map, accessed by loads and stores over \
                  CXL.mem (`path.kind = \"cxl-mem\"`)",
             ),
         ]),
@@ -37,59 +38,57 @@ pub const KEYS: &[Key] = &[
         "\"pslc\"",
     )
     .about(
-        "A cache: of blocks in SLC mode, which are faster and more durable, but smaller; or of lines in DRAM. Relocated \
-         data is always written with all bits, so a cache in SLC mode needs `ftl.streams` of its own; `hot` needs \
-         hot-cold-relocated.",
+        "A cache: blocks in SLC mode, which are faster and more durable but hold less, or lines of DRAM. Relocated \
+         data is always written with all bits per cell, so an SLC cache needs `ftl.streams` that separate it; `hot` \
+         needs hot-cold-relocated.",
     ),
     key("ftl.cache.in", CACHES, Shape::Medium, Required, "\"slc\"").about(
-        "The medium, by its name under [media], that says what a block of the data medium is like \
-         with one bit per cell: its pages, times and cycles. It is not bought.",
+        "Medium, by its name under [media], that describes a block of the data medium in SLC mode: its pages, times and \
+         endurance. It is not counted in the price.",
     ),
     key("ftl.cache.size_min", CACHES, Shape::Share { max: 0.99 }, Is("0 %"), "\"2 %\"").about(
-        "Share of the blocks of a die that host data may have in SLC mode however full the device \
-         is. The room this takes must be spare.",
+        "Share of the blocks of a die that is always available to host data in SLC mode, however full the device is. \
+         This space must be spare.",
     ),
     key("ftl.cache.size_max", CACHES, Shape::Share { max: 0.99 }, Is("25 %"), "\"25 %\"").about(
-        "Share of the blocks of a die that are in SLC mode at most. Between `size_min` and this the \
-         cache grows into blocks that are erased.",
+        "Maximum share of the blocks of a die in SLC mode. Between `size_min` and this limit, the cache grows into erased \
+         blocks.",
     ),
     key(
         "ftl.cache.fixed",
         CACHES,
         Shape::Size { min: 1, max: u64::MAX },
-        Nothing("0 B if `dynamic` is given; otherwise `size_min` says it"),
+        Nothing("0 B if `dynamic` is given; otherwise set by `size_min`"),
         "\"6 GB\"",
     )
     .about(
-        "`size_min` in bytes, of one bit per cell, of the whole device: what a drive states as the fixed part of its \
-         cache. Rounded to whole blocks of every die.",
+        "`size_min` in bytes of SLC capacity of the whole device, as drives state the fixed part of their cache. Rounded \
+         to whole blocks per die.",
     ),
     key(
         "ftl.cache.dynamic",
         CACHES,
         Shape::Size { min: 1, max: u64::MAX },
-        Nothing("0 B if `fixed` is given; otherwise `size_max` says it"),
+        Nothing("0 B if `fixed` is given; otherwise set by `size_max`"),
         "\"36 GB\"",
     )
     .about(
-        "What the cache may grow by beyond `fixed`, in bytes of one bit per cell. It takes erased blocks, so it shrinks \
-         as the device fills. (Samsung states the TurboWrite cache of a 970 EVO Plus of 1 TB as 6 GB and 36 GB.)",
+        "Bytes of SLC capacity by which the cache may grow beyond `fixed`. It takes erased blocks, so it shrinks as the \
+         device fills. (Samsung states the TurboWrite cache of a 970 EVO Plus of 1 TB as 6 GB and 36 GB.)",
     ),
     key("ftl.cache.spared", CACHES, Shape::Count { min: 0, max: 1_000_000 }, Is("2"), "2").about(
-        "Erased blocks of a die, beyond `ftl.free_blocks_min`, that the cache does not take when it \
-         grows beyond `size_min`.",
+        "Erased blocks of a die, beyond `ftl.free_blocks_min`, that the cache leaves free when it grows beyond `size_min`.",
     ),
     key("ftl.cache.fold_after", CACHES, Shape::TimeOrNone, Is("none"), "\"100 ms\"").about(
-        "When no request has come for this long, idle time is used for folding: blocks in SLC mode \
-         are emptied into others, in the order they were filled. \"none\": only the cleaner and a full \
-         cache empty them.",
+        "Idle time after the last request before folding starts: SLC blocks are then emptied into others in the order in \
+         which they were filled. \"none\": only the cleaner and a full cache empty them.",
     ),
     key(
         "ftl.cache.when_full",
         CACHES,
         Shape::OneOf(&[
-            ("direct", "host data is written with all bits"),
-            ("fold", "the block filled first is folded to make room, and the host waits for it"),
+            ("direct", "host data bypasses the cache"),
+            ("fold", "the oldest block is folded to make room, and the host waits"),
         ]),
         Is("direct"),
         "\"direct\"",
@@ -103,23 +102,23 @@ const CACHES: &[&str] = &["pslc", "hot"];
 /// Blocks of the data array that are used with one bit per cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlcBlocks {
-    /// The medium that says what they are like, by name.
+    /// The medium that states their properties, by name.
     pub medium: String,
-    /// What they are like.
+    /// Their properties.
     pub mode: SlcMode,
 }
 
 /// The cache of a page-mapped controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageCache {
-    /// What its blocks are like.
+    /// The properties of its blocks.
     pub slc: SlcBlocks,
     /// The cache, for [`nvlab_controller::PageMap::with_cache`].
     pub config: SlcCache,
 }
 
-/// What blocks of an array are like in SLC mode, if `key` names a medium that says so. `chips` of it work in lockstep:
-/// gang times planes.
+/// The properties of blocks of an array in SLC mode, if `key` names a medium that states them. `chips` of it work in
+/// lockstep: gang times planes.
 pub fn blocks(
     context: &mut Context,
     key: &str,
@@ -132,7 +131,7 @@ pub fn blocks(
     if !page.is_multiple_of(data.unit_bytes as u64) || units_per_page > data.units_per_page as u64 {
         let problem = format!("`{key}`: pages of `{name}` make {} of the array", display_bytes(page));
         let help = format!(
-            "a page of the data array has {}: with one bit per cell it has no more, and a whole number of units of {}",
+            "a page of the data array has {}: with one bit per cell it is no larger, and holds a whole number of units of {}",
             display_bytes(data.page_bytes()),
             display_bytes(data.unit_bytes as u64)
         );
@@ -160,7 +159,7 @@ pub fn blocks(
     Some(SlcBlocks { medium: name.clone(), mode })
 }
 
-/// The keys of `[ftl.cache]` as they stand.
+/// The keys of `[ftl.cache]` as written.
 pub struct CacheKeys {
     flash: (String, Flash),
     takes: CacheTakes,
@@ -170,7 +169,7 @@ pub struct CacheKeys {
     when_full: CacheFull,
 }
 
-/// How large a cache is: what it always has, and what it has at most.
+/// The size of a cache: its minimum and its maximum.
 #[derive(Clone, Copy)]
 enum Size {
     /// Shares of the blocks of a die.
@@ -197,7 +196,7 @@ impl Size {
         }
     }
 
-    /// The keys that say it: what the cache always has, and what it has at most.
+    /// The keys that state it: minimum and maximum of the cache.
     fn keys(self) -> (&'static str, &'static str) {
         match self {
             Size::Shares { .. } => ("ftl.cache.size_min", "ftl.cache.size_max"),
@@ -222,7 +221,7 @@ fn size(context: &mut Context, kind: &str) -> Option<Size> {
     });
     if let Some(share) = share {
         context.get(share, Some(kind));
-        let problem = format!("`{share}`: the size of the cache is given in bytes, too");
+        let problem = format!("`{share}`: the size of the cache is also given in bytes");
         context.wrong(share, problem, "keep `fixed` and `dynamic`, or `size_min` and `size_max`");
         return None;
     }
@@ -271,9 +270,9 @@ pub fn cache(
     let least = if keys.takes == CacheTakes::Hot { 3 } else { 2 };
     if streams.count() < least {
         let (problem, help) = match keys.takes {
-            CacheTakes::Hot => ("hot data has no stream of its own", "streams = \"hot-cold-relocated\""),
+            CacheTakes::Hot => ("hot data needs a stream of its own", "streams = \"hot-cold-relocated\""),
             CacheTakes::All => (
-                "relocated data has no stream of its own",
+                "relocated data needs a stream of its own",
                 "streams = \"host-and-relocated\" or \"hot-cold-relocated\"",
             ),
         };
@@ -282,8 +281,7 @@ pub fn cache(
     }
     if keys.flash.0 == data_medium {
         let problem = format!("`ftl.cache.in`: `{data_medium}` is the data medium itself");
-        let help =
-            "another medium, such as part = \"tlc-2022-slc\": what its blocks are like with one bit per cell";
+        let help = "another medium, such as part = \"tlc-2022-slc\": its blocks with one bit per cell";
         context.wrong("ftl.cache.in", problem, help);
         return None;
     }
@@ -302,9 +300,11 @@ pub fn cache(
     }
     if blocks_max > data.blocks_per_die as u64 {
         let all = data.blocks() as u64 * block_bytes;
-        let problem =
-            format!("`{key_max}`: the cache has more than the {} of the device", display_bytes(all));
-        context.wrong(key_max, problem, "as many bytes as its blocks hold with one bit per cell, at most");
+        let problem = format!(
+            "`{key_max}`: the cache is larger than the SLC capacity of the device, {}",
+            display_bytes(all)
+        );
+        context.wrong(key_max, problem, "at most what its blocks hold with one bit per cell");
         return None;
     }
     let config = SlcCache {

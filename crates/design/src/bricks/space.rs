@@ -18,17 +18,16 @@ pub const KEYS: &[Key] = &[
     )
     .about(
         "Spare space: the share of the raw capacity that the host cannot address. `logical \
-         units = floor(raw units x (1 - spare))`. Blocks bad from the factory come out of it. The \
-         more there is, the emptier are the blocks that are cleaned, and the lower is the write \
-         amplification.",
+         units = floor(raw units x (1 - spare))`. Factory bad blocks come out of it. With more spare space, cleaned \
+         blocks hold less live data and write amplification is lower.",
     ),
     key("ftl.op", EVERY_KIND, Shape::Share { max: 1.0 }, Nothing("from spare"), "\"28 %\"").about(
-        "Over-provisioning as drives are described: (raw - user) / user, another way to say `spare`. `op = \"25 %\"` is \
-         `spare = \"20 %\"`: spare = op / (1 + op).",
+        "Over-provisioning as stated for drives: (raw - user) / user. An alternative to `spare`: `op = \"25 %\"` is \
+         `spare = \"20 %\"`; spare = op / (1 + op).",
     ),
     key("ftl.utilization", EVERY_KIND, Shape::Share { max: 0.99 }, Nothing("1 - spare"), "\"80 %\"").about(
-        "The share of the raw capacity that the host can address: another way to say `spare`. (eNVy \
-         section 4.1: live data limited to 80 % of the array.)",
+        "Share of the raw capacity that the host can address: an alternative to `spare`. (eNVy section 4.1: live data \
+         limited to 80 % of the array.)",
     ),
     key(
         "ftl.capacity",
@@ -37,7 +36,7 @@ pub const KEYS: &[Key] = &[
         Nothing("from spare"),
         "\"120 GB\"",
     )
-    .about("What the host can address, in bytes: another way to say `spare`."),
+    .about("Capacity that the host can address, in bytes: an alternative to `spare`."),
 ];
 
 /// What the host can address.
@@ -49,15 +48,15 @@ pub enum Share {
     Bytes(u64),
 }
 
-/// The keys that say it.
+/// The keys that state it.
 pub const SPARE_KEYS: [&str; 4] = ["ftl.spare", "ftl.op", "ftl.utilization", "ftl.capacity"];
 
-/// What the design says of it; otherwise `default` is spare.
+/// The design's value; otherwise `default` is spare.
 pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
     let set: Vec<&str> = SPARE_KEYS.into_iter().filter(|key| context.has(key)).collect();
     let values: Vec<Option<Datum>> = set.iter().map(|key| context.get(key, Some(kind))).collect();
     if let [first, second, ..] = set.as_slice() {
-        let problem = format!("`{first}` and `{second}` say the same thing");
+        let problem = format!("`{first}` and `{second}` set the same value");
         context.wrong(second, problem, "keep one of `spare`, `op`, `utilization` and `capacity`");
         return None;
     }
@@ -74,7 +73,7 @@ pub fn spare(context: &mut Context, kind: &str, default: f64) -> Option<Share> {
     }
 }
 
-/// The key that says how much is spare, to point at.
+/// The key that states the spare space, to point at in messages.
 pub fn spare_key(context: &Context) -> &'static str {
     SPARE_KEYS.into_iter().find(|key| context.has(key)).unwrap_or(SPARE_KEYS[0])
 }
@@ -93,7 +92,7 @@ pub fn logical_units(context: &mut Context, raw: u64, unit_bytes: u32, share: Sh
             display_bytes(units.saturating_mul(unit_bytes as u64)),
             display_bytes(raw * unit_bytes as u64)
         );
-        context.wrong(key, problem, "the host must have something, and less than everything");
+        context.wrong(key, problem, "more than nothing and less than the raw capacity");
         return None;
     }
     u32::try_from(units).ok()

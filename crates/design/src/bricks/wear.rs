@@ -20,7 +20,7 @@ pub const KEYS: &[Key] = &[
             ),
             (
                 "static",
-                "as dynamic, and data that hardly changes is moved to worn blocks when wear drifts apart",
+                "as dynamic; in addition, cold data is moved to worn blocks when erase counts diverge",
             ),
         ]),
         Is("dynamic"),
@@ -31,8 +31,11 @@ pub const KEYS: &[Key] = &[
         "ftl.wear.kind",
         &["envy"],
         Shape::OneOf(&[
-            ("none", "segments wear as they are cleaned"),
-            ("swap-extremes", "the most and the least worn segment change their data when they drift apart"),
+            ("none", "no wear levelling"),
+            (
+                "swap-extremes",
+                "the most and the least worn segment swap their data when erase counts diverge",
+            ),
         ]),
         Is("swap-extremes"),
         "\"swap-extremes\"",
@@ -64,7 +67,7 @@ pub fn read(context: &mut Context, ftl: &str) -> Option<(bool, Option<u32>)> {
     Some((dynamic, threshold))
 }
 
-/// The threshold of swapping segments; `Some(None)`: wear is not evened out.
+/// The threshold of swapping segments; `Some(None)`: no wear levelling.
 pub fn read_swapping(context: &mut Context, ftl: &str) -> Option<Option<u32>> {
     match context.named_choice("ftl.wear.kind", ftl, &[("none", false), ("swap-extremes", true)])? {
         (_, false) => Some(None),

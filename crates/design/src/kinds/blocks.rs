@@ -17,9 +17,9 @@ use nvlab_units::{Geometry, Rate};
 
 /// The kinds of block map.
 const BLOCKS: &[&str] = &["block", "bast", "fast"];
-/// Over-provisioning of a design that does not say: the logs and room to merge.
+/// Default over-provisioning: the logs and room to merge.
 const SPARE: f64 = 0.03;
-/// Log blocks of a design that does not say.
+/// Default number of log blocks.
 const LOG_BLOCKS: u32 = 16;
 
 /// The keys.
@@ -28,19 +28,18 @@ pub const KEYS: &[Key] = &[
         "ftl.data_area",
         BLOCKS,
         Shape::OneOf(&[
-            ("inside", "log blocks and room for merges come out of the blocks of the part, as `spare` says"),
+            ("inside", "log blocks and room for merges are taken from the blocks of the part, as set by `spare`"),
             ("part", "the part's blocks hold data only; log blocks and `merge_blocks` are added to each die"),
         ]),
         Is("inside"),
         "\"part\"",
     )
     .about(
-        "What the blocks of the part are. Papers give the data area and count the log as extra: \
-         \"part\" does so. What is paid for is then data area and log; the merge blocks are this \
-         model's need and cost nothing.",
+        "What the part's blocks hold. Papers state the data area and count the log in addition, as \"part\" does. The price \
+         then covers data area and log; the merge blocks are an artefact of this model and cost nothing.",
     ),
     key("ftl.merge_blocks", BLOCKS, Shape::Count { min: 2, max: 1_000_000 }, Is("8"), "8")
-        .about("For data_area = \"part\": erased blocks of each die for merges and for blocks that go bad."),
+        .about("For data_area = \"part\": erased blocks per die, for merges and to replace bad blocks."),
     key(
         "ftl.log.blocks",
         &["bast", "fast"],
@@ -49,39 +48,37 @@ pub const KEYS: &[Key] = &[
         "16",
     )
     .about(
-        "Log blocks in total; at least one for each die. The one allocated first (BAST) or filled \
-         first (FAST) is merged first.",
+        "Total number of log blocks, at least one per die. The one allocated first (BAST) or filled first (FAST) is merged \
+         first.",
     ),
     key("ftl.log.share", &["bast", "fast"], Shape::Share { max: 1.0 }, Nothing("from `blocks`"), "\"15 %\"")
         .about(
-            "Bytes of the log blocks as a share of what the host can address: another way to say \
-             `blocks`. (System 002: 5 to 25 % of the data area.)",
+            "Capacity of the log blocks as a share of what the host can address: an alternative to `blocks`. (System 002: \
+             5 to 25 % of the data area.)",
         ),
     key("ftl.log.in", &["fast"], Shape::Medium, Nothing("the data medium"), "\"slc\"").about(
-        "The medium of the log blocks, by its name under [media]. Another one than the data medium \
-         is an array of its own; with mode = \"slc\" it says what a block of the data medium is \
-         like with one bit per cell.",
+        "Medium of the log blocks: a name under [media]. A medium other than the data medium is a separate array; with \
+         mode = \"slc\" it describes a block of the data medium in SLC mode.",
     ),
     key(
         "ftl.log.mode",
         &["fast"],
         Shape::OneOf(&[
-            ("own", "the log blocks are as their medium is"),
+            ("own", "the log blocks are used as their medium is"),
             ("slc", "the log blocks are blocks of the data medium used with one bit per cell (fusion flash)"),
         ]),
         Is("own"),
         "\"slc\"",
     )
-    .about("How the log blocks are used."),
+    .about("How the log blocks store data."),
     key("ftl.log.ways", &["fast"], Shape::Count { min: 1, max: 1024 }, Is("1"), "1")
-        .about("Dies of a log array of its own, on one channel."),
+        .about("Dies of a separate log array, on one channel."),
     key("ftl.log.sequential", &["fast"], Shape::Flag, Is("true"), "true").about(
-        "Whether sequential overwrites have a block of their own: from offset 0 on (FAST), or, \
-         where the log is an array of its own, in runs and requests longer than a quarter of a data block (system 002).",
+        "Whether sequential overwrites get a block of their own: from offset 0 on (FAST), or, with a separate log array, \
+         for runs and requests longer than a quarter of a data block (system 002).",
     ),
     key("ftl.log.second_chance", &["fast"], Shape::Flag, Is("false"), "true").about(
-        "Whether a page that was overwritten in the log is moved to another log block, once, \
-         instead of being merged.",
+        "Whether a page that was overwritten while in the log is moved to another log block once, instead of being merged.",
     ),
 ];
 
@@ -96,7 +93,7 @@ pub struct BlockMapped {
     pub unit_bytes: u32,
     /// The array of the log, if it has one of its own.
     pub own_log: Option<LogArray>,
-    /// What log blocks are like that are blocks of the data array in SLC mode.
+    /// The properties of log blocks that are blocks of the data array in SLC mode.
     pub slc_log: Option<SlcBlocks>,
     /// Bytes of the data array that are paid for: without the blocks this model adds for merges.
     pub bought_bytes: u64,
@@ -195,7 +192,7 @@ pub fn read(
 
     let (medium, flash) = flash?;
     let mut log = log?;
-    // Naming the data medium itself says no more than leaving it out.
+    // Naming the data medium itself is the same as leaving it out.
     log.other = log.other.filter(|(name, _)| *name != medium);
     let mut array = array::of_nand(context, wiring, &flash, None)?;
     let chips = array.gang * array.planes;
@@ -250,12 +247,12 @@ impl LogKeys {
     }
 }
 
-/// Where log and merges find room.
+/// Where the space for log and merges comes from.
 #[derive(Clone, Copy)]
 enum Room {
-    /// In what the host cannot address of the part's blocks.
+    /// From the blocks of the part that the host cannot address.
     Inside(space::Share),
-    /// In blocks beyond those of the part.
+    /// From blocks in addition to those of the part.
     Added { merge_blocks: u32 },
 }
 
@@ -266,7 +263,7 @@ fn room(context: &mut Context, kind: &str) -> Option<Room> {
     })
 }
 
-/// The keys of `[ftl.log]` as they stand.
+/// The keys of `[ftl.log]` as written.
 struct LogKeys {
     blocks: u32,
     share: Option<f64>,
@@ -297,7 +294,7 @@ fn log_keys(context: &mut Context, media: &Media, kind: &str) -> Option<LogKeys>
     }
     let share = if has_share { context.share("ftl.log.share", kind).map(Some) } else { Some(None) };
     if has_blocks && has_share {
-        let problem = "`ftl.log.blocks` and `ftl.log.share` say the same thing";
+        let problem = "`ftl.log.blocks` and `ftl.log.share` set the same value";
         context.wrong("ftl.log.share", problem, "keep one of them");
         return None;
     }
@@ -314,7 +311,7 @@ fn log_keys(context: &mut Context, media: &Media, kind: &str) -> Option<LogKeys>
     Some(LogKeys { blocks: blocks?, share: share?, ..keys })
 }
 
-/// An array of the log's own, not yet as large as it will be, or blocks of the data array in SLC mode.
+/// A log array whose size is not yet known, or blocks of the data array in SLC mode.
 fn log_medium(
     context: &mut Context,
     log: &LogKeys,
@@ -325,7 +322,7 @@ fn log_medium(
         if !log.slc_mode {
             return Some((None, None));
         }
-        let help = "in = \"NAME\": a medium that says what a block is like with one bit per cell";
+        let help = "in = \"NAME\": a medium that describes a block with one bit per cell";
         context.wrong(
             "ftl.log.mode",
             "`ftl.log.mode` is \"slc\", but `ftl.log.in` names no other medium",
@@ -342,7 +339,7 @@ fn log_medium(
             display_bytes(flash.page_bytes * flash.one_shot as u64),
             display_bytes(data.unit_bytes as u64)
         );
-        context.wrong("ftl.log.in", problem, "pages of log and data must be alike");
+        context.wrong("ftl.log.in", problem, "pages of log and data must have the same size");
         return None;
     }
     let geometry = Geometry {

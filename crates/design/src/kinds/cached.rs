@@ -25,35 +25,35 @@ const WITH_CACHE: &[&str] = &[CACHE];
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.cache.in", WITH_CACHE, Shape::Medium, Required, "\"cache\"").about(
-        "The memory that holds the lines, by its name under [media]: all of it. If it has a battery or capacitor, dirty \
-         lines are written back when the power fails, as long as that lasts (`hold`); what was not in time is lost.",
+        "Memory that holds the lines, by its name under [media]; the cache takes all of it. If it has a battery or \
+         capacitor, dirty lines are written back when power fails, for as long as that lasts (`hold`); the rest is lost.",
     ),
     key("ftl.cache.line", WITH_CACHE, Shape::Size { min: 64, max: 1 << 20 }, Is("4 KiB"), "\"4 KiB\"").about(
-        "Bytes that are fetched and written back together: a power of two, and a whole number of units. The block that a \
-         host reads or writes; less is read, merged and written.",
+        "Bytes fetched and written back together: a power of two, and a whole number of units. It is also the block size \
+         for block requests; smaller writes are read-modify-write.",
     ),
     key("ftl.cache.ways", WITH_CACHE, Shape::Count { min: 1, max: 255 }, Is("16"), "16").about(
-        "Lines of a set; a clock in each set (second chance) says which is replaced. The sets must be a power of two.",
+        "Lines per set; each set replaces by a clock (second chance). The number of sets must be a power of two.",
     ),
     key("ftl.cache.dirty_max", WITH_CACHE, Shape::Share { max: 1.0 }, Is("40 %"), "\"40 %\"").about(
-        "Share of the lines that are dirty at most; a store that dirties one more has another written back.",
+        "Maximum share of dirty lines; a store that would exceed it causes a write-back of another line.",
     ),
     key("ftl.cache.write_backs", WITH_CACHE, Shape::Count { min: 1, max: 65_536 }, Is("32"), "32").about(
-        "Lines on their way from the cache to the flash at the same time; a store that needs one more waits.",
+        "Maximum number of lines being written back to flash; a store that needs one more waits.",
     ),
     key(
         "ftl.cache.prefetch.kind",
         WITH_CACHE,
         Shape::OneOf(&[
-            ("none", "lines are fetched when they are missing"),
-            ("stride", "when the third of equally distant lines is missing, the next ones are fetched ahead"),
+            ("none", "lines are fetched on a miss"),
+            ("stride", "after three equidistant misses, the next lines at that distance are prefetched"),
         ]),
         Is("none"),
         "\"stride\"",
     )
-    .about("Which lines are fetched before they are asked for."),
+    .about("Prefetching of lines."),
     key("ftl.cache.prefetch.depth", &["stride"], Shape::Count { min: 1, max: 64 }, Is("4"), "4")
-        .about("Lines that are on their way, or wait to be used, beyond the one in use."),
+        .about("Number of lines prefetched ahead of the one in use."),
 ];
 
 /// A page map, and the lines in front of it.
@@ -68,7 +68,8 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// The memory of the lines, for [`nvlab_medium::ram`]; the marks of dirty lines are beyond what the design has.
+    /// The memory of the lines, for [`nvlab_medium::ram`]; the marks of dirty lines come in addition to the design's
+    /// size.
     pub fn ram_config(&self, design: &Design, seed: u64) -> RamConfig {
         let memory = design.ram_config(&self.memory, seed);
         RamConfig { capacity_bytes: self.config.ram_bytes(), banks: 1, ..memory }
@@ -121,7 +122,7 @@ impl Kind for Cached {
     }
 }
 
-/// Bytes of the tables for each line: its tag, its state, when it is there.
+/// Bytes of the tables for each line: its tag, its state, the time it is present.
 const LINE_TABLES: u64 = 4 + 1 + 8;
 
 /// True if the design asks for lines in front of its page map.
@@ -147,14 +148,14 @@ pub fn read(
     let prefetch = prefetch(context);
     let path = path?;
     if path.kind != PathKind::CxlMem {
-        let problem = "`path.kind`: lines in front of a page map are words of a memory behind CXL";
+        let problem = "`path.kind`: a line cache in front of a page map serves memory behind CXL";
         context.wrong("path.kind", problem, "kind = \"cxl-mem\", or another `ftl.cache.kind`");
         return None;
     }
     let ((array, page), (memory, ram)) = (behind?, memory?);
     if [Some(&page.map), page.buffer.as_ref()].into_iter().flatten().any(|other| other.medium == memory) {
         let problem = format!("`ftl.cache.in`: `{memory}` holds the map or the write buffer of the page map");
-        context.wrong("ftl.cache.in", problem, "a memory of its own: the cache takes all of it");
+        context.wrong("ftl.cache.in", problem, "use another memory: the cache takes all of it");
         return None;
     }
     let (line_bytes, ways) = (line?, ways?);

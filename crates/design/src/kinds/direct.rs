@@ -28,17 +28,17 @@ const KIND: &str = "direct";
 
 /// The keys.
 pub const KEYS: &[Key] = &[
-    key("array.ring", &[], Shape::Rate, Nothing("no ring: every memory controller is on the link by itself"), "\"4 GB/s\"")
+    key("array.ring", &[], Shape::Rate, Nothing("no ring: each memory controller is attached to the link"), "\"4 GB/s\"")
         .about("Rate of the ring or bus inside the device that all memory controllers share."),
     key("array.split", &[], Shape::Size { min: 64, max: 1 << 30 }, Is("8 KiB"), "\"8 KiB\"").about(
-        "Consecutive bytes behind one memory controller or on one disk; a request is split where they end. A whole \
+        "Consecutive bytes behind one memory controller or on one disk; requests are split at its boundaries. A whole \
          number of units.",
     ),
     key("ftl.unit", &[KIND], Shape::Size { min: 64, max: 1 << 20 }, Is("512 B"), "\"4 KiB\"")
-        .about("Bytes the device reads and writes; less is read, merged and written."),
+        .about("Access granularity of the device; smaller writes are read-modify-write."),
     key("ftl.tags", &[KIND], Shape::Count { min: 1, max: 65_536 }, Is("64"), "64").about(
-        "Parts of requests that the device has in progress at the same time. `path.queue` limits requests, this their \
-         parts of `array.split`.",
+        "Parts of requests (of `array.split` each) that the device processes at the same time. `path.queue` limits whole \
+         requests.",
     ),
 ];
 
@@ -124,13 +124,13 @@ impl Direct {
     }
 }
 
-/// What one memory controller has of a memory.
+/// The share of a memory behind one memory controller.
 fn share(whole: PcmConfig, controllers: u32) -> PcmConfig {
     let step = whole.step_bytes();
     PcmConfig {
         capacity_bytes: whole.capacity_bytes / controllers as u64 / step * step,
         banks: whole.banks / controllers,
-        // Nothing need be compared if all words are taken to differ.
+        // No comparison is needed if all words are taken to differ.
         selection: match whole.selection {
             Selection::Differing { share } if share >= 1.0 => Selection::All,
             selection => selection,
@@ -156,7 +156,7 @@ pub fn read(
     let posted = buffer::posted(context, KIND);
     let chips = [("array.ways", wiring.ways), ("array.gang", wiring.gang), ("array.planes", wiring.planes)];
     if let Some((key, _)) = chips.into_iter().find(|(_, number)| number.is_some_and(|number| number > 1)) {
-        let problem = format!("`{key}` means nothing for a memory used in place");
+        let problem = format!("`{key}` does not apply to a memory used in place");
         context.wrong(key, problem, "leave it out: `array.channels` are its memory controllers");
         return None;
     }
@@ -168,7 +168,7 @@ pub fn read(
         medium,
         controllers,
         is_disk: matches!(part, Part::Disk(_)),
-        // A memory is shared among its controllers, disks are several.
+        // A memory is shared among its controllers; disks are several.
         medium_bytes: match &part {
             Part::Disk(disk) => disk.size_bytes.saturating_mul(controllers as u64),
             memory => memory.bytes(),
@@ -254,7 +254,7 @@ fn bursts(
     Some(Some(Bursts {
         bytes: path.word_bytes,
         outstanding: path.outstanding,
-        // A place is free again when the line has come: its turn on the channel, behind its cells if no row is open.
+        // A slot is free again when the line has arrived: its turn on the channel, after its cells if no row is open.
         latency: if row_bytes.is_some() { turn } else { pcm.cells.read + turn },
         row_bytes,
     }))

@@ -18,7 +18,7 @@ use nvlab_units::quantity::display_bytes;
 use nvlab_workload::Serves;
 
 const KIND: &str = "envy";
-/// Over-provisioning of a design that does not say (section 4.1: live data is limited to 80 %).
+/// Default over-provisioning (section 4.1: live data is limited to 80 %).
 const SPARE: f64 = 0.2;
 /// Segments of a die: one being filled, one to clean, one erased.
 const SEGMENTS_MIN: u32 = 3;
@@ -29,41 +29,40 @@ pub const KEYS: &[Key] = &[
         "ftl.unit",
         &["envy"],
         Shape::Size { min: 16, max: 1 << 20 },
-        Nothing("the width of the array: a page moves in one cycle"),
+        Nothing("the width of the array: a page is transferred in one cycle"),
         "\"256 B\"",
     )
     .about(
-        "A page: what is copied to the buffer and flushed from it. An array that is narrower than a \
-         page moves and programs it in several steps (eNVy section 8).",
+        "Page size: the granularity of copies to the buffer and of flushes. An array narrower than a page transfers and \
+         programs it in several steps (eNVy section 8).",
     ),
     key("ftl.concurrent", &["envy"], Shape::Count { min: 1, max: 1024 }, Is("1"), "4").about(
-        "Programs and erases that can be in progress at the same time, on different banks; it must \
-         divide the number of banks, `array.channels` x `array.ways`. A host access suspends those \
-         of its own bank. (eNVy section 6: 4 to 8.)",
+        "Programs and erases in progress at the same time, on different banks; a divisor of the number of banks, \
+         `array.channels` x `array.ways`. A host access suspends those in its own bank. (eNVy section 6: 4 to 8.)",
     ),
     key("ftl.transaction_pages", &["envy"], Shape::Count { min: 0, max: 1 << 24 }, Is("0"), "1024").about(
-        "Pages one hardware transaction may change; room is kept for their old versions. 0: there \
-         are no transactions. (eNVy section 6.)",
+        "Pages that one hardware transaction may change; space is reserved for their old versions. 0 disables \
+         transactions. (eNVy section 6.)",
     ),
     key(
         "ftl.utilization_of",
         &["envy"],
         Shape::OneOf(&[
-            ("in-service", "of the segments that hold data: all but the reserve"),
+            ("in-service", "of the segments in service: all but the reserve"),
             ("total", "of all segments"),
         ]),
         Is("in-service"),
         "\"total\"",
     )
     .about(
-        "What `utilization` and `spare` are a share of. The paper does not say; a cleaning cost of \
-         exactly 4 at 80 % needs the segments in service.",
+        "The base of `utilization` and `spare`. The paper does not state it; a cleaning cost of exactly 4 at 80 % requires \
+         the segments in service.",
     ),
     key("ftl.map.entry", &["envy"], Shape::Size { min: 1, max: 64 }, Is("6 B"), "\"6 B\"")
-        .about("Memory of the page table for each page of flash. (eNVy section 3.3: 6 B.)"),
+        .about("Page table memory per page of flash. (eNVy section 3.3: 6 B.)"),
     key("ftl.map.cache", &["envy"], Shape::Count { min: 0, max: 1 << 24 }, Is("0"), "4096").about(
-        "Entries of the cache of recent mappings. A miss reads the page table; 0: a look-up takes \
-         no time. (eNVy section 5.1 names no size and adds no time.)",
+        "Entries of the cache of recent mappings. A miss reads the page table; 0: look-ups take no time. (eNVy section \
+         5.1 states no size and adds no time.)",
     ),
 ];
 
@@ -202,7 +201,7 @@ fn not_buffered(context: &mut Context, medium: &str) -> Option<()> {
     }
     context.wrong(
         &path,
-        format!("`{path}` means nothing for eNVy"),
+        format!("`{path}` does not apply to eNVy"),
         "leave it out: it is for logs (kind rvm)",
     );
     None
@@ -213,24 +212,24 @@ fn link(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
         return Some(());
     }
     let help = "kind = \"memory-bus\"; as a block device it is then a RAM disk";
-    context.wrong("path.kind", "`path.kind`: eNVy is memory, words are loaded and stored", help);
+    context.wrong("path.kind", "`path.kind`: eNVy is memory accessed by loads and stores", help);
     None
 }
 
-/// The memory of the page table. What stands in it must outlive the power.
+/// The memory of the page table. Its contents must survive a power cut.
 fn memory(context: &mut Context, media: &Media) -> Option<(String, Ram)> {
     let (name, ram) = memories::ram(context, media, "ftl.map.in", "")?;
     if ram.backup != part::Backup::None {
         return Some((name, ram));
     }
     let problem =
-        format!("`ftl.map.in`: `{name}` forgets when the power fails, and the data with the page table");
+        format!("`ftl.map.in`: `{name}` loses the page table, and with it all data, when power fails");
     context.wrong("ftl.map.in", problem, format!("media.{name}.backup = \"battery\""));
     None
 }
 
-/// The array, and the steps of a page. A *die* of the geometry is what programs and erases by itself: banks share
-/// the controller's attention, so that it is `concurrent` that counts, not their number.
+/// The array, and the steps of a page. A *die* of the geometry is a unit that programs and erases by itself: banks
+/// share the controller's attention, so `concurrent` counts, not their number.
 fn shape(
     context: &mut Context,
     flash: &Flash,
@@ -253,13 +252,17 @@ fn shape(
             display_bytes(width),
             display_bytes(segment)
         );
-        context.wrong("ftl.unit", problem, "a page is so many widths, a segment so many pages");
+        context.wrong(
+            "ftl.unit",
+            problem,
+            "a page is a multiple of the width, a segment a multiple of a page",
+        );
         return None;
     }
     let banks = wiring.channels? as u64 * wiring.ways? as u64;
     if !banks.is_multiple_of(concurrent as u64) {
         let problem = format!("`ftl.concurrent` is {concurrent}, the array has {banks} bank(s)");
-        context.wrong("ftl.concurrent", problem, "the number of banks must be a multiple of it");
+        context.wrong("ftl.concurrent", problem, "a divisor of the number of banks");
         return None;
     }
     let segments = banks * flash.blocks_per_plane as u64 * (flash.planes / planes) as u64;
@@ -277,8 +280,10 @@ fn shape(
         return None;
     }
     if geometry.blocks_per_die < SEGMENTS_MIN {
-        let problem =
-            format!("{} segment(s) for each of {concurrent} cannot be cleaned", geometry.blocks_per_die);
+        let problem = format!(
+            "{} segment(s) per concurrent operation ({concurrent}) are too few for cleaning",
+            geometry.blocks_per_die
+        );
         let help =
             format!("at least {SEGMENTS_MIN}: more banks, or more blocks, or a smaller `ftl.concurrent`");
         context.wrong("ftl.concurrent", problem, help);
@@ -286,7 +291,7 @@ fn shape(
     }
     if wiring.transfer.is_some() {
         let help = "leave it out: the times of reading and programming include the transfer";
-        context.wrong("array.transfer", "`array.transfer` means nothing for NOR flash", help);
+        context.wrong("array.transfer", "`array.transfer` does not apply to NOR flash", help);
         return None;
     }
     let transfer = array::ganged(flash, gang);
@@ -344,7 +349,7 @@ fn check_path(context: &mut Context, path: &HostPath, envy: &Envy) -> Option<()>
     }
     let problem =
         format!("`path.width` ({} B) does not divide a page of {} B", path.word_bytes, envy.page_bytes);
-    context.wrong("path.width", problem, "a page is so many words");
+    context.wrong("path.width", problem, "a page is a multiple of a word");
     None
 }
 

@@ -14,18 +14,17 @@ use nvlab_controller::page_map::WearLevelling;
 use nvlab_units::Geometry;
 
 const KIND: &str = "hftl";
-/// Over-provisioning of a design that does not say.
+/// Default over-provisioning.
 const SPARE: f64 = 0.07;
 
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.free_blocks_min", &["hftl"], Shape::Count { min: 2, max: 1_000_000 }, Is("2"), "2").about(
-        "Erased blocks of a die at which cleaning begins: one for the host and one for what is \
-         moved, at least.",
+        "Erased blocks of a die at which cleaning starts; at least one for the host and one for relocated data.",
     ),
     key("ftl.map.lookup", &["hftl"], Shape::Time, Is("90 ns"), "\"90 ns\"").about(
-        "Time to look up one map entry. (System 003 slide 5: a word of PRAM asynchronously, 80 ns, \
-         and one more synchronously, 10 ns.)",
+        "Time to look up one map entry. (System 003 slide 5: one asynchronous word of PRAM, 80 ns, and one synchronous \
+         word, 10 ns.)",
     ),
 ];
 

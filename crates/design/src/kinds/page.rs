@@ -19,64 +19,63 @@ use nvlab_units::Geometry;
 use nvlab_units::quantity::{display_bytes, display_fraction};
 
 const KIND: &str = "page";
-/// Over-provisioning of a design that does not say.
+/// Default over-provisioning.
 const SPARE: f64 = 0.07;
-/// A write buffer of a design that does not say holds so many times what is filled at the same time.
+/// Default size of a write buffer: this many times the pages filled at the same time.
 const BUFFER_PAGES: u64 = 2;
 
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.unit", &["page"], Shape::Size { min: 16, max: 1 << 20 }, Is("4 KiB"), "\"4 KiB\"")
-        .about("What the map translates. Smaller host writes read, change and write back a whole unit."),
+        .about("Mapping granularity. Smaller host writes are read-modify-write of a whole unit."),
     key(
         "ftl.allocation",
         &["page"],
         Shape::OneOf(&[
             (
                 "dynamic",
-                "blocks of one die each; the host's next page goes to a die with room and little to do",
+                "blocks of single dies; the host's next page goes to the least busy die with room",
             ),
             (
                 "superblock",
-                "the blocks of the same number on all dies, filled a page each in turn; what is moved \
-                 may go to another die",
+                "the blocks of equal number on all dies, filled page by page in turn; relocated data may go to another die",
             ),
         ]),
         Is("dynamic"),
         "\"superblock\"",
     )
     .about(
-        "What is opened, filled, cleaned and erased as a whole. A superblock with a bad block holds \
-         less.",
+        "What is opened, filled, cleaned and erased as one. A superblock with a bad block holds less.",
     ),
     key(
         "ftl.streams",
         &["page"],
         Shape::OneOf(&[
-            ("one", "host writes and relocated data fill the same block"),
+            ("one", "host writes and relocated data share a block"),
             ("host-and-relocated", "host writes in one block, relocated data in another"),
             (
                 "hot-cold-relocated",
-                "recently written units, other host writes and relocated data in a block each",
+                "recently rewritten units, other host writes and relocated data in separate blocks",
             ),
         ]),
         Is("host-and-relocated"),
         "\"host-and-relocated\"",
     )
-    .about("Which data shares a block. Data that dies together makes blocks that are cheap to clean."),
+    .about("Which data shares a block. Data that becomes stale together makes blocks cheap to clean."),
     key("ftl.hot_within", &["page"], Shape::Share { max: 1.0 }, Is("25 %"), "\"25 %\"").about(
-        "For streams = \"hot-cold-relocated\": a unit is hot if its last write is less than this \
-         share of the logical capacity of host writes ago.",
+        "For streams = \"hot-cold-relocated\": a unit is hot if the host has written less than this share of the logical \
+         capacity since its last write.",
     ),
     key("ftl.free_blocks_min", &["page"], Shape::Count { min: 1, max: 1_000_000 }, Is("2"), "2")
-        .about("Erased blocks of a die below which cleaning begins."),
+        .about("Erased blocks of a die below which cleaning starts."),
     key("ftl.map.entry", &["page"], Shape::Size { min: 1, max: 64 }, Is("4 B"), "\"4 B\"")
-        .about("Memory for one map entry."),
+        .about("Memory per map entry."),
     key("ftl.map.checkpoint", &["page"], Shape::SizeShareOrNone, Is("none"), "\"7 %\"").about(
-        "Host bytes, or the share of the host's capacity, in the course of which the whole map is written to flash, piece by piece (`kind = \"demand\"`: what has \
-         changed of it, and the directory). \"none\": no checkpoints, recovery scans the whole array (`demand`: what was \
-         written since the blocks of the map were last recycled). Checkpoints cost the map over this in programs: of 4 KiB units \
-         with entries of 4 B, 7 % are a write amplification of 0.014, at any capacity.",
+        "Checkpoint interval: host bytes, or a share of the host's capacity, over which the whole map is written to \
+         flash in small pieces (`kind = \"demand\"`: its changed pages and the directory). \"none\": no checkpoints; \
+         recovery scans the whole array (`demand`: what was written since the blocks of the map were last recycled). \
+         Each interval programs the map once: with 4 KiB units and 4 B entries, 7 % is a write amplification of 0.014 \
+         at any capacity.",
     ),
 ];
 
@@ -177,7 +176,7 @@ pub fn read(
     read
 }
 
-/// The same, whatever the link to the host.
+/// The same, for any link to the host.
 pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Array, PageMapped)> {
     let flash = memories::data_nand(context, media, KIND, "a page map");
     let unit = context.size("ftl.unit", KIND);
@@ -252,7 +251,7 @@ pub fn map(context: &mut Context, media: &Media, wiring: Wiring) -> Option<(Arra
 /// The size of a buffer that the design does not state, where `least` is a page of every die and stream.
 fn buffer_bytes(context: &mut Context, least: u64) -> u64 {
     let bytes = BUFFER_PAGES * least;
-    context.derive("ftl.buffer.size", Datum::Size(bytes), "two pages of every die and stream");
+    context.derive("ftl.buffer.size", Datum::Size(bytes), "two pages per die and stream");
     bytes
 }
 
@@ -280,13 +279,13 @@ fn streams(context: &mut Context) -> Option<Streams> {
     context.choice("ftl.streams", KIND, &meanings)
 }
 
-/// What is moved out of a superblock may go to another die.
+/// Units moved out of a superblock may go to another die.
 fn check_copy_back(context: &mut Context, flash: &Flash, page: &PageMapped) -> Option<()> {
     if page.config.allocation == Allocation::Dynamic || !flash.copy_back {
         return Some(());
     }
     let key = format!("media.{}.copy_back", page.medium);
-    let problem = format!("`{key}`: what is moved out of a superblock may go to another die");
+    let problem = format!("`{key}`: data relocated from a superblock may go to another die");
     context.wrong(&key, problem, "copy_back = false, or ftl.allocation = \"dynamic\"");
     None
 }
@@ -297,7 +296,7 @@ fn check_blocks(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
     let apart =
         (page.config.free_blocks_min as u64 + page.config.streams.count() as u64) * geometry.dies() as u64;
     let left = (geometry.blocks() as u64).saturating_sub(apart) * geometry.units_per_block() as u64;
-    // What the blocks that the cache has however full the device is do not hold in SLC mode.
+    // The part of the minimum cache that its blocks do not hold in SLC mode.
     let lost = page.cache.as_ref().map_or(0, |cache| {
         let held = cache.slc.mode.pages_per_block as u64 * cache.slc.mode.units_per_page as u64;
         cache.config.blocks_min as u64 * geometry.dies() as u64 * (geometry.units_per_block() as u64 - held)
@@ -309,12 +308,12 @@ fn check_blocks(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
     let key = space::spare_key(context);
     let least = 1.0 - left as f64 / geometry.units() as f64;
     let problem = format!(
-        "`{key}` is too tight: of {} blocks {apart} are kept for cleaning and open streams{}",
+        "`{key}` is too tight: {apart} of {} blocks are reserved for cleaning and open streams{}",
         geometry.blocks(),
         match lost {
             0 => String::new(),
             lost => format!(
-                ", and blocks of the cache hold {} less",
+                ", and the blocks of the cache hold {} less",
                 display_bytes(lost * page.unit_bytes as u64)
             ),
         }
@@ -324,7 +323,7 @@ fn check_blocks(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
     None
 }
 
-/// Bytes of a write buffer, at least: a page for every block that is filled at the same time.
+/// Minimum bytes of a write buffer: a page for every block that is filled at the same time.
 fn buffer_least(allocation: Allocation, streams: Streams, geometry: &Geometry) -> u64 {
     let pages = streams.count() as u64 * allocation.geometry(geometry).dies() as u64;
     pages * geometry.page_bytes()
@@ -354,7 +353,7 @@ fn check_buffer(context: &mut Context, array: &Array, page: &PageMapped) -> Opti
 
 /// Map and buffer must fit in their memories.
 fn check_memory(context: &mut Context, media: &Media, page: &PageMapped) -> Option<()> {
-    // Of a memory whose size follows from what is in it, anything fits.
+    // A memory whose size is derived from its contents is always large enough.
     let size = |name: &str| match media.get(name).map_or(0, |medium| medium.part.bytes()) {
         0 => u64::MAX,
         bytes => bytes,

@@ -63,7 +63,7 @@ pub fn read(
     let memory = memories::ram(context, media, "ftl.medium", KIND);
     memories::not_words(context, path, "a RAM disk")?;
     if context.has_table("ftl.route") {
-        let problem = "`ftl.route.kind`: a RAM disk has no driver in front";
+        let problem = "`ftl.route.kind`: a RAM disk has no routing driver";
         context.wrong("ftl.route.kind", problem, "leave [ftl.route] out, or another `ftl.kind`");
         return None;
     }

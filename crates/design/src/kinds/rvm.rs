@@ -1,4 +1,4 @@
-//! Recoverable memory in the host and the device its log is on: `ftl.kind = "rvm"`.
+//! Recoverable memory in the host and the device of its log: `ftl.kind = "rvm"`.
 //!
 //! There is no controller: the library `nvlab_rvm` writes its log itself. The device is one of the access models of system
 //! 001 (slides 24 to 26): flash as a character device, a flash disk, battery-backed memory, a disk; or two of them.
@@ -25,7 +25,7 @@ use nvlab_workload::Serves;
 use std::ops::Range;
 
 const KIND: &str = "rvm";
-/// Erase blocks that the format of a log on flash takes besides spares: two mini-logs of three.
+/// Erase blocks that the format of a log on flash uses in addition to spares: two mini-logs of three.
 const MINI_LOG_BLOCKS: u64 = 6;
 /// A log is circular over its blocks: one is partly used at each end.
 const SLACK_BLOCKS: u64 = 1;
@@ -39,7 +39,7 @@ pub struct Recoverable {
     pub medium: String,
     /// How the log is on it.
     pub device: LogDevice,
-    /// Bytes of records that the log takes, one after the other, before it must be truncated.
+    /// Bytes of records, one after the other, that fit in the log before it must be truncated.
     pub log_bytes: u64,
     /// Bytes of recoverable memory.
     pub memory_bytes: u64,
@@ -49,7 +49,7 @@ pub struct Recoverable {
     pub compress_rate: Option<Rate>,
     /// See `compress_rate`.
     pub decompress_rate: Option<Rate>,
-    /// Share of the log from which on it is truncated in the background; `None`: when it is full, in the foreground.
+    /// Share of the log above which it is truncated in the background; `None`: when it is full, in the foreground.
     pub truncate_at: Option<f64>,
     /// The disk of the data, by name.
     pub data: Option<String>,
@@ -76,7 +76,7 @@ pub enum LogDevice {
     },
     /// Battery-backed memory.
     BatteryRam {
-        /// Whether it takes its time.
+        /// Whether its access times are simulated.
         delays: bool,
     },
     /// A rotating disk.
@@ -87,9 +87,9 @@ pub enum LogDevice {
         program: Span,
         /// Blocks kept for worn-out ones.
         spares: u32,
-        /// Bytes from which on a record goes to the disk.
+        /// Minimum bytes of a record that goes to the disk.
         large_from: u32,
-        /// Whether that begins before its commit.
+        /// Whether writing it to the disk begins before its commit.
         writes_ahead: bool,
     },
 }
@@ -132,7 +132,7 @@ impl Kind for Recoverable {
         {
             let faults = design.flash_config(0).faults;
             if spares > 0 || faults.wear_out || faults.erase_failure > 0.0 {
-                let why = "`ftl.log.truncate_at`: erases in the background cannot fail; leave spares and failing erases out";
+                let why = "`ftl.log.truncate_at`: background erases cannot fail; leave out spares and failing erases";
                 return Err(why.into());
             }
         }
@@ -164,8 +164,8 @@ impl Recoverable {
         NorConfig { flash }
     }
 
-    /// The blocks of an array that wear for the log: all but those of the status, and the spare ones, which come last. Spares are
-    /// there for blocks that fail early; where all are worn evenly, they add nothing.
+    /// The blocks of an array that the log wears: all but those of the status, and the spare ones, which come last.
+    /// Spares replace blocks that fail early; where all wear evenly, they add nothing.
     pub fn wearing(&self, array: &Geometry) -> Range<usize> {
         let first = MINI_LOG_BLOCKS as usize;
         match self.device {
@@ -178,7 +178,7 @@ impl Recoverable {
     }
 }
 
-/// What is common to logs on any device.
+/// Common to logs on any device.
 struct Common {
     log_bytes: Option<u64>,
     memory_bytes: u64,
@@ -189,7 +189,7 @@ struct Common {
     data: Option<String>,
 }
 
-/// What a log may be on.
+/// The media a log may use.
 #[derive(Clone, Copy)]
 enum On {
     Flash,
@@ -280,11 +280,11 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
     };
     let (compress, memory_bytes) = (compress?, memory_bytes?);
     if let Some(path) = rates.into_iter().find(|path| context.has(path) && !compress) {
-        context.wrong(path, format!("`{path}`: nothing is compressed"), "compress = true");
+        context.wrong(path, format!("`{path}`: compression is off"), "compress = true");
         return None;
     }
     if !memory_bytes.is_multiple_of(PAGE_BYTES as u64) {
-        let problem = format!("`ftl.memory` is no multiple of a page of {PAGE_BYTES} B");
+        let problem = format!("`ftl.memory` is not a multiple of a page of {PAGE_BYTES} B");
         context.wrong("ftl.memory", problem, "\"64 MiB\"");
         return None;
     }
@@ -298,17 +298,17 @@ fn common(context: &mut Context, media: &Media) -> Option<Common> {
     Some(Common { log_bytes, memory_bytes, options, compress_rate, decompress_rate, truncate_at, data })
 }
 
-/// The device of a log is the host's own: there is no link, only what a commit takes besides.
+/// The device of a log is the host's own: there is no link, only the additional time of a commit.
 fn attached(context: &mut Context, path: Option<&HostPath>) -> Option<()> {
     if path?.kind == PathKind::Direct {
         return Some(());
     }
-    let problem = "`path.kind`: a log is on a device of the host, without a link";
-    context.wrong("path.kind", problem, "leave it out; `path.overhead` counts for each commit");
+    let problem = "`path.kind`: a log device is attached to the host without a link";
+    context.wrong("path.kind", problem, "leave it out; `path.overhead` applies to each commit");
     None
 }
 
-/// Refuses keys that mean nothing for a log on this device.
+/// Refuses keys that have no effect for a log on this device.
 fn check_of(context: &mut Context, on: &str) -> Option<()> {
     const OF: [(&str, &[&str]); 7] = [
         ("ftl.log.page_buffers", &["flash", "flash-disk", "hybrid"]),
@@ -323,7 +323,7 @@ fn check_of(context: &mut Context, on: &str) -> Option<()> {
         None => return Some(()),
         Some(wrong) => wrong,
     };
-    let problem = format!("`{path}` means nothing for a log on \"{on}\"");
+    let problem = format!("`{path}` does not apply to a log on \"{on}\"");
     context.wrong(path, problem, format!("leave it out; it is for {}", of.join(" and ")));
     None
 }
@@ -334,10 +334,10 @@ fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64, sector
     let most = most - most % sector_bytes as u64;
     match wanted {
         Some(bytes) if bytes > most => {
-            // Exact: the status is less than a display shows of the size of a medium.
+            // Exact: the status is smaller than the precision of a displayed size.
             let [bytes, most] = [bytes, most].map(exact_bytes);
-            let problem = format!("`ftl.log.size` is {bytes}, but the medium takes a log of {most}");
-            context.wrong("ftl.log.size", problem, format!("at most {most}, beside the status"));
+            let problem = format!("`ftl.log.size` is {bytes}, but the medium holds a log of at most {most}");
+            context.wrong("ftl.log.size", problem, format!("at most {most}, next to the status block"));
             None
         }
         Some(bytes) => whole(context, bytes, sector_bytes as u64, "a sector of the disk").map(|()| bytes),
@@ -345,15 +345,15 @@ fn fitting(context: &mut Context, wanted: Option<u64>, medium_bytes: u64, sector
     }
 }
 
-/// Refuses a log that does not end with a sector or an erase block: it would take more than it says.
+/// Refuses a log that does not end at a sector or erase block: it would use more than it states.
 fn whole(context: &mut Context, bytes: u64, unit: u64, of: &str) -> Option<()> {
     if bytes.is_multiple_of(unit) {
         return Some(());
     }
     let problem =
-        format!("`ftl.log.size`: {} is no multiple of {of}, {}", exact_bytes(bytes), exact_bytes(unit));
+        format!("`ftl.log.size`: {} is not a multiple of {of}, {}", exact_bytes(bytes), exact_bytes(unit));
     let more = exact_bytes(bytes.next_multiple_of(unit));
-    context.wrong("ftl.log.size", problem, format!("\"{more}\", the next larger one"));
+    context.wrong("ftl.log.size", problem, format!("\"{more}\", the next larger multiple"));
     None
 }
 
@@ -384,7 +384,7 @@ fn on_flash(
     let blocks = log_bytes.map_or(has, |bytes| bytes.div_ceil(block) + reserved);
     if blocks > has || blocks <= reserved {
         let problem = format!(
-            "the log takes {blocks} erase blocks of {}, {reserved} of them its status and reserve; the array has {has}",
+            "the log takes {blocks} erase blocks of {}, {reserved} of them for status and reserve; the array has {has}",
             display_bytes(block)
         );
         context.wrong("ftl.log.size", problem, "a smaller log, or more `array.ways`");
@@ -422,7 +422,7 @@ fn on_flash(
     ))
 }
 
-/// The time of one program step, a byte of each chip: by itself, or as part of what is in the page buffers.
+/// The time of one program step, a byte of each chip: by itself, or as part of the contents of the page buffers.
 fn program_time(
     context: &mut Context,
     flash: &Flash,

@@ -10,7 +10,7 @@ use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
-/// Reads the medium at `media.NAME`. Nothing if a value is wrong or missing, which is then reported.
+/// Reads the medium at `media.NAME`. `None` if a value is wrong or missing, which is then reported.
 ///
 /// Every key is read before the first missing one ends it, so that all errors are found at once.
 pub fn read(context: &mut Context, table: &str) -> Option<Part> {
@@ -78,7 +78,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `Some(None)`: the part says nothing of it.
+    /// `Some(None)`: the part does not state it.
     fn retention_years(&mut self) -> Option<Option<u32>> {
         match self.context.has(&self.path("retention_years")) {
             true => self.count("retention_years").map(Some),
@@ -121,7 +121,7 @@ impl Reader<'_> {
         if !pages_per_block.is_multiple_of(one_shot) {
             let problem =
                 format!("a block of {pages_per_block} pages cannot be programmed {one_shot} pages at a time");
-            self.context.wrong(&self.path("one_shot"), problem, "pages of a block must be a multiple of it");
+            self.context.wrong(&self.path("one_shot"), problem, "a divisor of the pages of a block");
             return None;
         }
         let (cell, page_bytes, oob_bytes, faults) = (cell?, page_bytes?, oob_bytes?, faults?);
@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
         let mut needed = |path: &str| {
             if !self.context.has(path) {
-                let problem = format!("`{path}` is missing: page buffers have a size and a rate");
+                let problem = format!("`{path}` is missing: page buffers need a size and a rate");
                 self.context.wrong(
                     path,
                     problem,
@@ -180,12 +180,12 @@ impl Reader<'_> {
         }
     }
 
-    /// What flash has by its key table and only NAND makes something of: NOR has the defaults.
+    /// Properties that only NAND uses, though the key table has them for all flash: NOR has the defaults.
     fn check_nand_only(&mut self, oob: u64, copy_back: bool, spread: f64) -> Option<()> {
         let set = [("oob", oob > 0), ("copy_back", copy_back), ("endurance_spread", spread > 0.0)];
         let Some((key, _)) = set.into_iter().find(|(_, set)| *set) else { return Some(()) };
         let path = self.path(key);
-        self.context.wrong(&path, format!("`{path}` means nothing for NOR flash"), "leave it out");
+        self.context.wrong(&path, format!("`{path}` does not apply to NOR flash"), "leave it out");
         None
     }
 
@@ -196,11 +196,7 @@ impl Reader<'_> {
             return Some(());
         }
         let problem = format!("a word line of {cell} has fewer than {one_shot} pages");
-        self.context.wrong(
-            &self.path("one_shot"),
-            problem,
-            "a page for each bit of a cell at most: see `cell`",
-        );
+        self.context.wrong(&self.path("one_shot"), problem, "at most one page per bit of a cell: see `cell`");
         None
     }
 
@@ -212,7 +208,7 @@ impl Reader<'_> {
             return Some(());
         }
         let problem = format!(
-            "{count} codeword(s) of {codeword} B are more than a page of {page} B and its {oob} B of spare area"
+            "{count} codeword(s) of {codeword} B do not fit a page of {page} B with its {oob} B of spare area"
         );
         self.context.wrong(&self.path("ecc.codeword"), problem, "smaller codewords, or a larger `oob`");
         None
@@ -228,7 +224,7 @@ impl Reader<'_> {
             let help = "keep one of `pages` and `block`";
             self.context.wrong(
                 &block_path,
-                format!("`{block_path}` and `{pages_path}` say the same thing"),
+                format!("`{block_path}` and `{pages_path}` set the same value"),
                 help,
             );
             return self.count("pages");
@@ -247,7 +243,7 @@ impl Reader<'_> {
             Ok(pages) if pages > 0 && block.is_multiple_of(page) => Some(pages),
             _ => {
                 let problem = format!("`{block_path}` is not a whole number of pages of {page} B");
-                self.context.wrong(&block_path, problem, "a block is so many pages");
+                self.context.wrong(&block_path, problem, "a block is a multiple of a page");
                 None
             }
         }
@@ -307,7 +303,8 @@ impl Reader<'_> {
         u32::try_from(bytes).ok()
     }
 
-    /// Bytes of a memory; 0 if the design says them, or they follow from what a page map keeps in it ([`memories::size_by_use`]).
+    /// Bytes of a memory; 0 if the design states them, or they are derived from its contents
+    /// ([`memories::size_by_use`]).
     fn memory_size(&mut self) -> Option<u64> {
         let path = self.path("size");
         if self.kind == "ram" && !self.context.has(&path) {
@@ -363,7 +360,7 @@ impl Reader<'_> {
         let step_bytes = step.unwrap_or(cells.word_bytes);
         if step_bytes < cells.word_bytes {
             let path = self.path("step");
-            self.context.wrong(&path, format!("`{path}` is less than a word"), "at least `word`");
+            self.context.wrong(&path, format!("`{path}` is smaller than a word"), "at least `word`");
             return None;
         }
         levels?;
@@ -392,8 +389,8 @@ impl Reader<'_> {
             Some(backup) => backup,
             None => {
                 let path = self.path("backup");
-                let problem = format!("`{path}`: a capacitor does not last for ever");
-                self.context.wrong(&path, problem, "say how long it lasts: hold = \"10 s\"");
+                let problem = format!("`{path}`: a capacitor does not hold for ever");
+                self.context.wrong(&path, problem, "set how long it holds: hold = \"10 s\"");
                 return None;
             }
         };

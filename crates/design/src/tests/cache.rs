@@ -66,10 +66,15 @@ fn a_cache_in_bytes_as_drives_state_it() {
     assert_eq!(blocks(&["ftl.cache.fixed=1 MB"]), (1, 1), "a block at least");
     assert_eq!(blocks(&[]), (0, 115), "neither: the shares' defaults");
     let both = errors_of("tlc-pslc", &["ftl.cache.fixed=6 GB"]);
-    assert!(both.contains("`ftl.cache.size_min`: the size of the cache is given in bytes, too"), "{both}");
+    assert!(both.contains("`ftl.cache.size_min`: the size of the cache is also given in bytes"), "{both}");
     let sets = ["ftl.cache.fixed=1 GB".to_string(), "ftl.cache.dynamic=1 TB".to_string()];
     let large = Design::parse("bytes.toml", &text, &sets).map(|_| ()).unwrap_err().to_string();
-    assert!(large.contains("`ftl.cache.dynamic`: the cache has more than the 43.1 GiB"), "{large}");
+    assert!(
+        large.contains(
+            "`ftl.cache.dynamic`: the cache is larger than the SLC capacity of the device, 43.1 GiB"
+        ),
+        "{large}"
+    );
 }
 
 /// Every way to get it wrong names the key and says what helps.
@@ -79,13 +84,13 @@ fn a_cache_that_cannot_be() {
         (
             "tlc-pslc",
             &["ftl.streams=one"][..],
-            "`ftl.streams`: with this `ftl.cache.kind` relocated data has no stream of its own",
+            "`ftl.streams`: with this `ftl.cache.kind` relocated data needs a stream of its own",
             "host-and-relocated",
         ),
         (
             "tlc-pslc",
             &["ftl.cache.kind=hot", "ftl.cache.in=slc"],
-            "hot data has no stream",
+            "hot data needs a stream",
             "hot-cold-relocated",
         ),
         ("tlc-pslc", &["ftl.cache.in=tlc"], "`tlc` is the data medium itself", "one bit per cell"),
@@ -100,10 +105,10 @@ fn a_cache_that_cannot_be() {
         (
             "tlc-pslc",
             &["ftl.cache.kind=none", "ftl.cache.in=slc"],
-            "means nothing for kind = \"none\"",
+            "does not apply to kind = \"none\"",
             "pslc",
         ),
-        ("mlc-fast", &["ftl.cache.kind=pslc"], "means nothing", "kind = \"page\""),
+        ("mlc-fast", &["ftl.cache.kind=pslc"], "does not apply", "kind = \"page\""),
     ] {
         let errors = errors_of(design, sets);
         assert!(errors.contains(problem) && errors.contains(help), "{sets:?}\n{errors}");

@@ -53,13 +53,13 @@ fn lines_that_cannot_be() {
         (&["media.cache.size=24 GiB"], "a memory of 24 GiB is not a power of two", "size of the memory"),
         (&["ftl.cache.line=6 KiB"], "is not a power of two", "ftl.cache.line"),
         (&["ftl.cache.line=2 KiB"], "a whole number of units of 4096 B", "explain ftl"),
-        (&["ftl.cache.in=dram"], "`dram` holds the map", "a memory of its own"),
+        (&["ftl.cache.in=dram"], "`dram` holds the map", "use another memory"),
         (&["ftl.cache.in=tlc"], "`tlc` is of kind \"nand\"", "kind \"ram\""),
-        (&["path.kind=nvme"], "words of a memory behind CXL", "cxl-mem"),
+        (&["path.kind=nvme"], "serves memory behind CXL", "cxl-mem"),
         (&["path.width=48 B"], "`path.width` is not a power of two", "64 B"),
         (&["media.cache.size=256 KiB"], "fewer than the 4 sets", "explain ftl"),
         (&["ftl.cache.kind=none"], "a page map serves blocks, not words", "nvme"),
-        (&["ftl.cache.size_max=20 %"], "means nothing for kind = \"set-associative\"", "pslc"),
+        (&["ftl.cache.size_max=20 %"], "does not apply to kind = \"set-associative\"", "pslc"),
     ] {
         let errors = errors_of("cxl-ms-ssd", sets);
         assert!(errors.contains(problem) && errors.contains(help), "{sets:?}\n{errors}");

@@ -58,12 +58,12 @@ fn disks_are_several_and_a_memory_is_shared() {
 fn impossible_designs_are_refused() {
     for (name, set, problem) in [
         ("moneta", "media.pcm.banks=12", "cannot be shared among 8 memory controllers"),
-        ("moneta", "array.ways=2", "means nothing for a memory used in place"),
+        ("moneta", "array.ways=2", "does not apply to a memory used in place"),
         ("moneta", "array.split=5000 B", "not a whole number of units"),
-        ("ddr-scm", "array.split=16 KiB", "do not fill a row of the memory"),
+        ("ddr-scm", "array.split=16 KiB", "is not a whole number of parts of"),
         ("moneta", "media.pcm.size=256 KiB", "too few for start-gap"),
         ("moneta", "path.kind=memory-bus", "serves blocks, not words"),
-        ("optane-like", "ftl.buffer.size=1 KiB", "less than a part of a request"),
+        ("optane-like", "ftl.buffer.size=1 KiB", "smaller than a part of a request"),
         ("disk-2010", "path.kind=ddr", "only a memory is on the channels of a processor"),
         ("hftl", "path.kind=ddr", "serves blocks, not words"),
     ] {

@@ -51,13 +51,13 @@ help: known: page, block, bast, fast, hftl, envy, ram-disk, rvm, direct; did you
 #[test]
 fn a_key_of_another_kind() {
     let errors = text_of("[ftl.map]", "[ftl.clean]\nd = 4\n[ftl.map]");
-    let expected = r#"error[design]: `ftl.clean.d` means nothing for kind = "greedy"
+    let expected = r#"error[design]: `ftl.clean.d` does not apply to kind = "greedy"
   --> small.toml:16:1
    |
 16 | d = 4
    | ^ does not apply
    |
-help: it belongs to kind = "d-choices""#;
+help: it is for kind = "d-choices""#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 
@@ -183,7 +183,7 @@ help: give `media.dram.size` at least 922 KiB"#;
 #[test]
 fn said_twice() {
     let errors = text_of("spare = \"10 %\"", "spare = \"10 %\"\nutilization = \"90 %\"");
-    let expected = r#"error[design]: `ftl.spare` and `ftl.utilization` say the same thing
+    let expected = r#"error[design]: `ftl.spare` and `ftl.utilization` set the same value
   --> small.toml:14:15
    |
 14 | utilization = "90 %"
@@ -192,7 +192,7 @@ fn said_twice() {
 help: keep one of `spare`, `op`, `utilization` and `capacity`"#;
     assert_eq!(errors, expected, "\n{errors}");
     let errors = text_of("spare = \"10 %\"", "spare = \"10 %\"\nop = \"25 %\"");
-    let expected = r#"error[design]: `ftl.spare` and `ftl.op` say the same thing
+    let expected = r#"error[design]: `ftl.spare` and `ftl.op` set the same value
   --> small.toml:14:6
    |
 14 | op = "25 %"
@@ -205,7 +205,7 @@ help: keep one of `spare`, `op`, `utilization` and `capacity`"#;
 #[test]
 fn too_little_spare() {
     let errors = text_of("10 %", "0.01 %");
-    let expected = r#"error[design]: `ftl.spare` is too tight: of 4096 blocks 4 are kept for cleaning and open streams
+    let expected = r#"error[design]: `ftl.spare` is too tight: 4 of 4096 blocks are reserved for cleaning and open streams
   --> small.toml:13:9
    |
 13 | spare = "0.01 %"
@@ -315,14 +315,14 @@ fn an_unknown_design() {
     let errors = errors_of("ssd-tcl", &[]);
     let expected = r#"error[design]: there is no built-in design `ssd-tcl`
  |
-help: did you mean `ssd-tlc`? (a file is named with its ending: ssd-tcl.toml)"#;
+help: did you mean `ssd-tlc`? (for a file, give the extension: ssd-tcl.toml)"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 
 #[test]
 fn superblocks_cannot_copy_back() {
     let errors = errors_of("ssd-tlc", &["ftl.allocation=superblock", "media.tlc.copy_back=true"]);
-    let expected = r#"error[design]: `media.tlc.copy_back`: what is moved out of a superblock may go to another die
+    let expected = r#"error[design]: `media.tlc.copy_back`: data relocated from a superblock may go to another die
  --> --set:1:21
   |
 1 | media.tlc.copy_back=true
@@ -348,7 +348,7 @@ help: at least 1.5 MiB: one page of 192 KiB for each of 4 dies and 2 streams"#;
 #[test]
 fn a_promise_the_memory_cannot_keep() {
     let errors = errors_of("ssd-tlc", &["media.dram.backup=none", "power.on_cut=keep-buffer"]);
-    let expected = r#"error[design]: `power.on_cut`: `dram` forgets when the power fails
+    let expected = r#"error[design]: `power.on_cut`: `dram` loses its contents when power fails
  --> --set:1:14
   |
 1 | power.on_cut=keep-buffer
@@ -380,7 +380,7 @@ fn times_for_pages_that_are_not_there() {
 1 | media.tlc.read=["1 us", "2 us"]
   |                ^^^^^^^^^^^^^^^^
   |
-help: one time for all pages, or one for each (see `one_shot`)"#;
+help: one time for all pages, or one per page (see `one_shot`)"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 
@@ -397,7 +397,7 @@ fn nothing_false_follows_a_true_error() {
     );
     for text in [
         "there is no key `ftl.rout.kind`",
-        "`ftl.clean.d` means nothing for kind",
+        "`ftl.clean.d` does not apply to kind",
         "there is no key `ftl.page_size`",
     ] {
         assert!(errors.contains(text), "{text}: {errors}");

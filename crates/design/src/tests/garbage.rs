@@ -32,7 +32,7 @@ fn a_number_key_refuses_what_is_no_number() {
 
 /// Numbers that are right by themselves and absurd together.
 #[test]
-fn extreme_numbers_are_no_panic() {
+fn extreme_numbers_resolve_or_are_errors() {
     for path in paths() {
         for value in [
             "0",
@@ -49,9 +49,15 @@ fn extreme_numbers_are_no_panic() {
             "1 B/s",
             "none",
         ] {
-            if let Ok(design) = Design::load("ssd-tlc", &[format!("{path}={value}")]) {
-                let _ = (design.flash_config(0), page_map(&design).config(0), design.price());
-                let _ = (design.resolved_toml(), design.canonical_text());
+            match Design::load("ssd-tlc", &[format!("{path}={value}")]) {
+                Ok(design) => {
+                    let _ = (design.flash_config(0), page_map(&design).config(0), design.price());
+                    assert!(design.resolved_toml().contains("[ftl]"), "{path}={value}");
+                    assert!(!design.canonical_text().is_empty(), "{path}={value}");
+                }
+                Err(errors) => {
+                    assert!(errors.to_string().starts_with("error[design]: "), "{path}={value}: {errors}")
+                }
             }
         }
     }
@@ -59,20 +65,27 @@ fn extreme_numbers_are_no_panic() {
 
 proptest! {
     #[test]
-    fn any_text_is_no_panic(text in "\\PC{0,60}") {
-        let _ = Design::parse("x.toml", &text, std::slice::from_ref(&text)).map_err(|errors| errors.render(true));
+    fn any_text_is_an_error(text in "\\PC{0,60}") {
+        let parsed = Design::parse("x.toml", &text, std::slice::from_ref(&text));
+        prop_assert!(parsed.is_err_and(|errors| !errors.render(true).is_empty()), "{text}");
     }
 
     #[test]
-    fn a_broken_design_is_no_panic(at in 0..SMALL.len(), cut in 0..6usize, put in "[\\[\\]\"=.a-z0-9 %\n]{0,4}") {
+    fn a_broken_design_is_an_error(at in 0..SMALL.len(), cut in 0..6usize, put in "[\\[\\]\"=.a-z0-9 %\n]{0,4}") {
         let text = format!("{}{put}{}", &SMALL[..at], &SMALL[(at + cut).min(SMALL.len())..]);
-        let _ = Design::parse("x.toml", &text, &[]).map_err(|errors| errors.render(false));
+        if let Err(errors) = Design::parse("x.toml", &text, &[]) {
+            prop_assert!(errors.render(false).starts_with("error[design]: "), "{text}");
+        }
     }
 
     #[test]
-    fn any_value_of_any_key_is_no_panic(path in prop::sample::select(paths()), value in "[-0-9.e]{0,8} ?[a-zA-Z/%]{0,6}") {
-        if let Ok(design) = Design::load("ssd-tlc", &[format!("{path}={value}")]) {
-            let _ = (design.flash_config(0), page_map(&design).config(0), design.resolved_toml());
+    fn any_value_of_any_key_resolves_or_is_an_error(path in prop::sample::select(paths()), value in "[-0-9.e]{0,8} ?[a-zA-Z/%]{0,6}") {
+        match Design::load("ssd-tlc", &[format!("{path}={value}")]) {
+            Ok(design) => {
+                let _ = (design.flash_config(0), page_map(&design).config(0));
+                prop_assert!(design.resolved_toml().contains("[ftl]"));
+            }
+            Err(errors) => prop_assert!(errors.render(false).starts_with("error[design]: ")),
         }
     }
 }

@@ -41,11 +41,13 @@ fn lines_of_pram_may_move_round() {
 fn mistakes_are_named() {
     let torn = errors_of("hftl", &["media.pram.atomic=2B"]);
     assert!(
-        torn.contains("`ftl.map.in`: a power cut tears entries in `pram`, which keeps only 2 B whole"),
+        torn.contains(
+            "`ftl.map.in`: a power cut can tear map entries in `pram`: its writes are atomic only up to 2 B"
+        ),
         "{torn}"
     );
     let torn = errors_of("lbftl-fsms", &["media.pram.atomic=4B"]);
-    assert!(torn.contains("`ftl.route.in`: a power cut tears entries"), "{torn}");
+    assert!(torn.contains("`ftl.route.in`: a power cut can tear map entries"), "{torn}");
     let dram = errors_of("lbftl-fsms", &["ftl.route.in=dram"]);
     assert!(dram.contains("it must be a medium of kind \"pcm\""), "{dram}");
     let small = errors_of("hftl", &["media.pram.size=1MiB"]);

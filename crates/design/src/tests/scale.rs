@@ -52,5 +52,5 @@ fn a_scaled_design_has_the_shares_of_the_one_it_comes_from() {
     assert_eq!(twice("970-evo-plus-1tb").media["dram"].part.bytes(), 2 << 30);
     assert_eq!(twice("dramless-hmb-512gb").media["sram"].part.bytes(), 32 << 20);
     let refused = scale::scaled("envy", &load("envy", &[]), 1 << 40).unwrap_err().to_string();
-    assert!(refused.contains("no page map over NAND"), "{refused}");
+    assert!(refused.contains("not a page map over NAND"), "{refused}");
 }

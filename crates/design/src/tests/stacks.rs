@@ -82,13 +82,13 @@ fn the_last_word_of_time_and_stages_counts() {
     assert_eq!((back.path.software, back.path.overhead_host), (None, Span::from_us(2)));
     let both = "[path]\nstages = \"mmap\"\noverhead.host = \"2 us\"\n[ftl.map]";
     let errors = small("[ftl.map]", both).unwrap_err().to_string();
-    let expected = r#"error[design]: `path.overhead.host` and `path.stages` both say what the host's software takes
+    let expected = r#"error[design]: `path.overhead.host` and `path.stages` both set the time of the host's software
   --> small.toml:16:10
    |
 16 | stages = "mmap"
    |          ^^^^^^
    |
-help: keep one of them: a time for a request, or stages"#;
+help: keep one of them: a time per request, or stages"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 
@@ -100,7 +100,7 @@ fn a_stack_that_is_not_there() {
     let errors = errors_of("ssd-tlc", &["path.stages=./missing.toml"]);
     assert!(errors.contains("`path.stages`: cannot read the stack ./missing.toml"), "{errors}");
     let errors = errors_of("rvm-disk", &["path.stages=mmap"]);
-    assert!(errors.contains("`path.stages`: a log takes transactions"), "{errors}");
+    assert!(errors.contains("`path.stages`: stages apply to block requests"), "{errors}");
 }
 
 const FILE: &str = r#"schema = 1
@@ -164,12 +164,12 @@ fn mistakes_in_a_stack_name_file_line_and_key() {
         (
             "completion = \"spin\"",
             "completion = \"interrupt\"\nspin_below = \"4 KiB\"",
-            "mine.toml:6: `spin_below` means nothing without completion = \"spin\"",
+            "mine.toml:6: `spin_below` does not apply without completion = \"spin\"",
         ),
         (
             "lock  = \"queue\"",
             "only = \"interrupt\"",
-            "mine.toml:10: `only` is a completion that this stack does not have: the stage is never passed",
+            "mine.toml:10: `only` is a completion this stack does not use: the stage would never run",
         ),
     ] {
         let found = mistake(from, to);

@@ -177,7 +177,7 @@ fn planes_registers_and_decoding() {
 fn reads_that_a_part_cannot_do_are_errors() {
     for (key, says) in [
         ("plane_reads = \"multi\"", "the part has one plane"),
-        ("suspends = 4", "reads suspend nothing"),
+        ("suspends = 4", "`suspend` is not set"),
         ("registers = \"three\"", "registers"),
     ] {
         let text = format!("part = \"slc-2010\"\n{key}");
@@ -233,16 +233,16 @@ fn nothing_is_set_in_vain() {
     assert!(nor.contains("`media.flash.page_buffer_rate` is missing"), "{nor}");
     let both = ["media.flash.page_buffer=256 B", "media.flash.page_buffer_rate=465 KiB/s"];
     let nor = errors_of("envy", &both);
-    assert!(nor.contains("`media.flash.page_buffer` means nothing for eNVy"), "{nor}");
+    assert!(nor.contains("`media.flash.page_buffer` does not apply to eNVy"), "{nor}");
     for (key, value) in
         [("oob", "8 B"), ("copy_back", "true"), ("endurance_spread", "5 %"), ("transfer", "40 MB/s")]
     {
         let path = format!("media.flash.{key}");
         let why = errors_of("envy", &[&format!("{path}={value}")]);
-        assert!(why.contains(&format!("`{path}` means nothing for")), "{why}");
+        assert!(why.contains(&format!("`{path}` does not apply to")), "{why}");
     }
     let wired = errors_of("envy", &["array.transfer=40 MB/s"]);
-    assert!(wired.contains("`array.transfer` means nothing for NOR flash"), "{wired}");
+    assert!(wired.contains("`array.transfer` does not apply to NOR flash"), "{wired}");
     let unused = errors_of("lbftl", &["media.pram.write=1 us"]);
     assert!(unused.contains("`media.pram.write` changes nothing"), "{unused}");
     assert!(unused.contains("this design does not use the medium `pram`"), "{unused}");
@@ -259,7 +259,7 @@ fn nothing_is_set_in_vain() {
     sets.push("media.tlc.oob=1 KiB");
     let spare = errors_of("ssd-tlc", &sets);
     assert!(
-        spare.contains("4 codeword(s) of 4608 B are more than a page of 16384 B and its 1024 B"),
+        spare.contains("4 codeword(s) of 4608 B do not fit a page of 16384 B with its 1024 B"),
         "{spare}"
     );
 }

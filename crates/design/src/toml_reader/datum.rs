@@ -6,7 +6,7 @@ use nvlab_units::suggest::nearest;
 use nvlab_units::{Rate, Span};
 use std::fmt;
 
-/// What a key takes.
+/// The type and range of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// A size in bytes.
@@ -51,7 +51,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// What it takes, as the end of "expected ...".
+    /// The description that follows "expected ...".
     pub fn wanted(self) -> &'static str {
         match self {
             Shape::Size { .. } => "a size",
@@ -70,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// What is allowed, in full.
+    /// The allowed values, in full.
     pub fn allowed(self) -> String {
         match self {
             Shape::Size { min, max: u64::MAX } if min <= 1 => "a size with its unit: \"4 KiB\"".into(),
@@ -87,12 +87,12 @@ impl Shape {
             Shape::Time => "a time with its unit: \"4 us\"".into(),
             Shape::TimeOrNone => "a time with its unit (\"20 us\"), or \"none\"".into(),
             Shape::Times => {
-                "a time (\"60 us\"), or one for each page of a word line ([\"45 us\", \"60 us\"])".into()
+                "a time (\"60 us\"), or one per page of a word line ([\"45 us\", \"60 us\"])".into()
             }
             Shape::Share { max } => format!("a share from 0 % to {}", quantity::display_fraction(max)),
             Shape::Count { min, max } => format!("a whole number from {min} to {max}"),
-            Shape::Rate => "a transfer rate (\"1200 MB/s\"), or the time of one byte (\"30 ns/B\")".into(),
-            Shape::Price => "US dollars by capacity: \"0.06 USD/GiB\"".into(),
+            Shape::Rate => "a transfer rate (\"1200 MB/s\"), or the time per byte (\"30 ns/B\")".into(),
+            Shape::Price => "US dollars per capacity: \"0.06 USD/GiB\"".into(),
             Shape::Text => "a text".into(),
             Shape::Flag => "true or false".into(),
             Shape::OneOf(names) => {
@@ -165,7 +165,7 @@ fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Why a value is not what its key takes.
+/// Why a value does not fit its key.
 #[derive(Debug)]
 pub struct Wrong {
     /// Follows the name of the key: "`4k` is not a size: ...".
@@ -269,7 +269,7 @@ fn rate(text: &str) -> Result<Datum, Wrong> {
     Ok(Datum::Rate(rate, written))
 }
 
-/// No part of a design takes longer than this; it keeps sums far from the end of [`Span`].
+/// Maximum time in a design; it keeps sums far from the end of [`Span`].
 const TIME_MAX: Span = Span::from_ms(24 * 3600 * 1000);
 
 fn time(text: &str) -> Result<Datum, Wrong> {

@@ -1,4 +1,4 @@
-//! What is wrong with a file, at its line, with what is allowed instead.
+//! Errors in a file, at their line, with the allowed values.
 
 use super::Place;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
@@ -7,15 +7,15 @@ use std::fmt;
 /// One problem.
 #[derive(Clone, Debug)]
 pub struct FileError {
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub message: String,
-    /// Where; `None` if it is nowhere in a file.
+    /// Its place; `None` if it is not in a file.
     pub at: Option<Place>,
-    /// A few words beside the caret.
+    /// A short label at the caret.
     pub label: String,
-    /// What is allowed, what was probably meant, where to read more.
+    /// Allowed values, similar names, where to read more.
     pub help: Vec<String>,
-    /// The text could not be read as TOML, so that nothing else can be said about it.
+    /// The text could not be parsed as TOML, so nothing else can be checked.
     pub broken: bool,
 }
 

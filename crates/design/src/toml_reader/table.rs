@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub type NamedLists = Vec<(String, Vec<String>)>;
 type Read<T> = Result<T, FileError>;
 
-/// A table; it remembers the keys that were asked for, so that the rest is unknown.
+/// A table; it records the keys that were read, so that the others can be reported as unknown.
 pub struct Table {
     entries: Vec<Entry>,
     /// For messages: `[run]`.
@@ -65,7 +65,7 @@ impl Table {
         self.one(key, "a text", |node| node.value.text().map(str::to_string))
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub fn needed(&self, key: &'static str) -> Read<String> {
         self.text(key)?.ok_or_else(|| self.error(format!("{} needs `{key}`", self.name)))
     }
@@ -137,7 +137,7 @@ impl Table {
         pairs.collect::<Read<Vec<_>>>().map(Some)
     }
 
-    /// The points of a curve, which must be there: `[["50/50", 4.0], ["10/90", 1.44]]`.
+    /// The points of a curve, which are required: `[["50/50", 4.0], ["10/90", 1.44]]`.
     pub fn points(&self, key: &'static str) -> Read<Vec<(String, f64)>> {
         let pair = |item: &Node| match item.value.items()? {
             [text, number] => Some((text.value.text()?.to_string(), number_of(&number.value)?)),
@@ -154,7 +154,7 @@ impl Table {
         self.one(key, &format!("a table: {name}"), |node| inner(node, &name))
     }
 
-    /// A table that must be there.
+    /// A required table.
     pub fn needed_table(&self, key: &'static str) -> Read<Table> {
         self.table(key)?.ok_or_else(|| self.error(format!("{} needs [{key}]", self.name)))
     }

@@ -1,8 +1,8 @@
-//! What an article is.
+//! The type of an article.
 
 /// One article.
 pub struct Topic {
-    /// Names it is found by; the first is the one it is listed under.
+    /// Its names; it is listed under the first.
     pub names: &'static [&'static str],
     /// Its title.
     pub title: &'static str,

@@ -1,4 +1,5 @@
-//! What each test asks for: its cells (block size and mix), which of them is tracked, and how the device is prepared.
+//! The definition of each test: its cells (block size and mix), which of them is tracked, and how the device is
+//! prepared.
 
 use super::Test;
 

@@ -1,18 +1,18 @@
 //! SNIA's Solid State Storage Performance Test Specification (Enterprise): IOPS, throughput, latency and write saturation.
 //!
-//! Every test begins with a purge: a new device. Then it is prepared, independently of the workload (written in order) and
-//! by the workload, and rounds of cells follow until the tracked value is steady ([`steady`]); what is reported is the
-//! mean over the last five rounds. After 25 rounds a test ends without having been steady, and says so.
+//! Every test begins with a purge: a new device. Then the device is prepared, independently of the workload (written
+//! in order) and by the workload, and rounds of cells follow until the tracked value is steady ([`steady`]); the
+//! result is the mean over the last five rounds. After 25 rounds a test ends without a steady state, and says so.
 //!
-//! What differs from the specification, since a simulation of its hours would take hours: a cell lasts a second of simulated
-//! time, not a minute, unless another time is given. So that the device is in the state that hours of rounds leave, it is prepared
-//! by random writes of 4 KiB until its write amplification is constant, instead of by the rounds themselves. Write saturation
-//! ends after a number of capacities.
+//! Differences from the specification, because simulating its hours would take hours: a cell lasts a second of
+//! simulated time, not a minute, unless another time is given. To reach the state that hours of rounds leave, the
+//! device is prepared by random writes of 4 KiB until its write amplification is constant, instead of by the rounds
+//! themselves. Write saturation ends after a number of capacities.
 //!
 //! | file | what |
 //! |---|---|
-//! | `cells` | what each test asks for |
-//! | [`steady`] | the rule |
+//! | `cells` | the definition of each test~ |
+//! | [`steady`] | the rule for the steady state~ |
 //! | [`page`] | the report as a page |
 
 mod cells;
@@ -92,13 +92,13 @@ pub enum PtsError {
 }
 
 impl PtsError {
-    /// True if whoever follows the test stopped it.
+    /// True if the observer of the test stopped it.
     pub fn is_stopped(&self) -> bool {
         matches!(self, PtsError::Failed { source: DriveError::Stopped(_), .. })
     }
 }
 
-/// One cell, measured: the mean over the window; of the longest latency, the longest.
+/// One measured cell: the mean over the window; for the longest latency, the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CellResult {
     /// Bytes of a request.
@@ -182,7 +182,7 @@ pub struct PtsResult {
     pub tests: Vec<TestResult>,
 }
 
-/// Told what is done, and how much of it (0 to 1); returns false to stop.
+/// Called with the activity and its progress (0 to 1); returns false to stop.
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str, f64) -> bool;
 
 /// Runs one test on new devices of a design.
@@ -193,7 +193,7 @@ pub fn run(
     on_progress: OnProgress<'_>,
 ) -> Result<TestResult, PtsError> {
     if design.path.software.is_some() {
-        return Err(PtsError::Design("the tests are of devices: leave path.stages out".into()));
+        return Err(PtsError::Design("the specification tests devices: leave out path.stages".into()));
     }
     let mut result = TestResult { test, rounds: Vec::new(), saturation: Vec::new() };
     let bench = |rounds| Bench { design, plan, test, rounds };
@@ -299,10 +299,10 @@ impl Bench<'_> {
             Prepared::Sequential(block_bytes) => {
                 let limit = Limit { written_bytes: 2 * capacity, ..Limit::NONE };
                 let text = format!("sequential rw=write bs={block_bytes}B qd={OUTSTANDING}");
-                let go_on = &mut |share: f64| on_progress("preconditioning: in order", share);
+                let go_on = &mut |share: f64| on_progress("preconditioning: sequential writes", share);
                 let written = self.serve(device, &text, (self.plan.seed, Time::ZERO), &limit, go_on)?;
                 let about = format!(
-                    "purged, written {:.1} x in order ({})",
+                    "purged, written {:.1} x sequentially ({})",
                     written.bytes as f64 / capacity as f64,
                     display_bytes(block_bytes)
                 );
@@ -322,10 +322,10 @@ impl Bench<'_> {
                 let about = match (report.host_bytes, report.converged) {
                     (0, _) => "purged; needs no preconditioning".to_string(),
                     (_, true) => format!(
-                        "purged, written in order and by random 4 KiB until steady: {times:.1} x the capacity"
+                        "purged, written sequentially and by random 4 KiB until steady: {times:.1} x the capacity"
                     ),
                     (_, false) => format!(
-                        "purged, written in order and by random 4 KiB, {times:.1} x the capacity: NOT steady"
+                        "purged, written sequentially and by random 4 KiB, {times:.1} x the capacity: NOT steady"
                     ),
                 };
                 Ok((ready, about))
@@ -384,7 +384,7 @@ impl Test {
     fn tracked(self, cell: &Cell) -> String {
         let what = match self {
             Test::Iops | Test::WriteSaturation => "IOPS",
-            Test::Throughput => "bytes a second",
+            Test::Throughput => "bytes per second",
             Test::Latency => "mean latency",
         };
         let order = if cell.is_sequential { "sequential" } else { "random" };

@@ -8,7 +8,7 @@ use nvlab_run::number;
 pub fn page(result: &PtsResult) -> String {
     let mut page = Page::new(&format!("Performance test of {}", result.design));
     page.lead(&format!(
-        "<p class=\"about\">{} for the host; cells of {} of simulated time; seed {}. After SNIA's Solid State Storage Performance \
+        "<p class=\"about\">{} for the host; cells of {} of simulated time; seed {}. Follows SNIA's Solid State Storage Performance \
          Test Specification (Enterprise), with shorter cells and preconditioning until write amplification is steady.</p>\n",
         number::bytes(result.capacity_bytes as f64),
         number::time_s(result.cell_s),
@@ -36,7 +36,7 @@ pub fn verdict(rounds: &RoundsResult) -> String {
     match rounds.window {
         None => format!("not steady: only {count} rounds"),
         Some(window) => format!(
-            "{} after {count} rounds: {} within {:.1} % of their average (20 allowed), slope {:.1} % (10 allowed)",
+            "{} after {count} rounds: {} within {:.1} % of their average (limit: 20), slope {:.1} % (limit: 10)",
             if window.is_steady { "steady" } else { "NOT STEADY" },
             rounds.tracked,
             100.0 * window.range_share,

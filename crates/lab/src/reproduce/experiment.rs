@@ -1,4 +1,4 @@
-//! An experiment as data: what is run, along which axes, what is claimed, what is drawn.
+//! An experiment as data: its runs and axes, its claims, its plots.
 //!
 //! ```toml
 //! title    = "Figure 8: ..."      question = "..."      source = "paper, section"
@@ -43,13 +43,13 @@ pub struct Experiment {
     pub question: String,
     /// Where the claims are made.
     pub source: String,
-    /// What a reader should know; may be empty.
+    /// Additional information for the reader; may be empty.
     pub note: String,
-    /// What is run.
+    /// The runs.
     pub space: Space,
-    /// What is claimed.
+    /// The claims.
     pub rows: Vec<Row>,
-    /// What is drawn.
+    /// The plots.
     pub plots: Vec<Plot>,
 }
 
@@ -146,9 +146,8 @@ fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
         let values = values.ok_or_else(|| table.error("[[axis]] needs `values`, at least one"))?;
         let sets = table.lists("set")?.unwrap_or_default();
         if let Some((value, _)) = sets.iter().find(|(value, _)| !values.contains(value)) {
-            return Err(
-                table.wrong("set", format!("changes the design for `{value}`, which is none of its values"))
-            );
+            return Err(table
+                .wrong("set", format!("changes the design for `{value}`, which is not one of its values")));
         }
         axes.push(Axis { name: table.needed("name")?, values, sets });
         table.end()?;
@@ -161,7 +160,7 @@ fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
         let values = table.lists("values")?.unwrap_or_default();
         for (name, values) in values {
             let Some(axis) = axes.iter_mut().find(|axis| axis.name == name) else {
-                return Err(table.wrong("values", format!("names `{name}`, which is no axis")));
+                return Err(table.wrong("values", format!("names `{name}`, which is not an axis")));
             };
             if smoke {
                 axis.values = values;
@@ -181,13 +180,13 @@ fn run_and_axes(top: &Table, smoke: bool) -> Read<(RunSpec, Vec<Axis>)> {
 fn state(table: &Table) -> Read<Option<Preparation>> {
     let text = table.text("precondition")?;
     let read = text.map(|text| text.parse::<Preparation>()).transpose();
-    read.map_err(|problem| table.wrong("precondition", format!("is wrong: {problem}")))
+    read.map_err(|problem| table.wrong("precondition", format!("is invalid: {problem}")))
 }
 
 fn until(table: &Table) -> Read<Option<String>> {
     let text = table.text("until")?;
     if let Some(text) = text.as_ref().filter(|text| !text.contains('{')) {
-        text.parse::<Until>().map_err(|problem| table.wrong("until", format!("is wrong: {problem}")))?;
+        text.parse::<Until>().map_err(|problem| table.wrong("until", format!("is invalid: {problem}")))?;
     }
     Ok(text)
 }
@@ -195,7 +194,7 @@ fn until(table: &Table) -> Read<Option<String>> {
 fn plot(table: &Table, experiment: &Experiment) -> Read<Plot> {
     let axis = |key: &'static str, name: String| match experiment.space.axis(&name) {
         Some(_) => Ok(name),
-        None => Err(table.wrong(key, format!("names `{name}`, which is no axis"))),
+        None => Err(table.wrong(key, format!("names `{name}`, which is not an axis"))),
     };
     let scale = |key: &'static str| match table.text(key)?.as_deref() {
         None | Some("linear") => Ok(Scale::Linear),
@@ -211,8 +210,8 @@ fn plot(table: &Table, experiment: &Experiment) -> Read<Plot> {
     };
     let mut measures = Vec::new();
     for (name, text) in pairs {
-        let measure =
-            parse_measure(&text).map_err(|problem| table.wrong("measure", format!("is wrong: {problem}")))?;
+        let measure = parse_measure(&text)
+            .map_err(|problem| table.wrong("measure", format!("is invalid: {problem}")))?;
         measures.push((name, Measure { times, unit: unit.clone(), ..measure }));
     }
     if measures.is_empty() {

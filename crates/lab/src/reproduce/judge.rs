@@ -15,7 +15,7 @@ pub enum Verdict {
     Differs,
     /// There is no band.
     Reported,
-    /// Within its band, but of a class that is no finding: not a pass.
+    /// Within its band, but of a class that is not a finding: not a pass.
     NoFinding,
     /// A run it needs has no result, or the result has no such number.
     Missing,
@@ -30,13 +30,13 @@ pub struct Judged<'a> {
     pub measured: Option<f64>,
     /// The verdict on it.
     pub verdict: Verdict,
-    /// A run it needs should have been in steady state but was not: the verdict may change with the length of the run.
-    /// Never counted as a pass.
+    /// A run it needs should have been in steady state but was not: the verdict may change with the length of the
+    /// run. Never counted as a pass.
     pub unsteady: bool,
 }
 
 impl Judged<'_> {
-    /// The name of the verdict: of what is no finding, its class.
+    /// The name of the verdict; for a class that is not a finding, the name of the class.
     pub fn name(&self) -> &'static str {
         match self.verdict {
             Verdict::Pass => "pass",
@@ -106,7 +106,7 @@ pub fn summary<'a>(judged: impl Iterator<Item = &'a Judged<'a>> + Clone) -> Stri
     };
     let unsteady = match judged.clone().filter(|one| one.unsteady).count() {
         0 => String::new(),
-        some => format!("; {some} not steady, of which none passes"),
+        some => format!("; {some} not steady, none of which passes"),
     };
     format!(
         "{}; {}; {no_finding}{} reported, {} missing{unsteady}",
@@ -206,9 +206,9 @@ fn saving(at: f64, to: f64) -> f64 {
     (1.0 - at / to) * 100.0
 }
 
-/// Where two lines cross, between the first two places where their order changes. Between two points a line is straight on
-/// logarithmic scales, as whatever is divided among more and more is; on linear ones a hyperbola would seem to cross too late.
-/// `None` also if a place or a value there has no logarithm.
+/// The place where two lines cross, between the first two places where their order changes. Between two points a line
+/// is taken to be straight on logarithmic scales, which suits a quantity that is divided among more and more; on
+/// linear scales a hyperbola would seem to cross too late. `None` also if a place or a value there has no logarithm.
 fn crossing(a: &[(f64, f64)], b: &[(f64, f64)]) -> Option<f64> {
     let apart: Vec<(f64, f64)> =
         a.iter().zip(b).map(|(&(x, a), &(_, b))| (x.ln(), a.ln() - b.ln())).collect();

@@ -1,16 +1,17 @@
-//! Claims of papers compared with measurements: what `nvlab reproduce` runs.
+//! Compares claims of papers with measurements: `nvlab reproduce`.
 //!
-//! 1. A claim and the number expected of it live in `experiments/SEED/FIGURE.toml` and nowhere else, each with
-//!    its basis. Code knows only how to run, measure, compare and draw.
-//! 2. Each row has a class ([`row::Class`]). Claims, what is held to another source, and what is derived by a closed form can pass;
-//!    a parameter read back, a calibration and a number of this program's own cannot. A row without a band is reported; a point
-//!    that could not be run is missing; a run that did not reach the steady state it asked for passes nothing.
+//! 1. A claim and its expected number are in `experiments/SEED/FIGURE.toml` and nowhere else, each with its basis.
+//!    Code only runs, measures, compares and draws.
+//! 2. Each row has a class ([`row::Class`]). Claims, numbers held to another source, and numbers derived by a closed
+//!    form can pass; a parameter read back, a calibration and a number of this program's own cannot. A row without a
+//!    band is reported; a point that could not be run is missing; a run that did not reach the steady state it asked
+//!    for passes nothing.
 //! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    continues where it stopped, and every point can be examined by itself.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`experiment`] | an experiment as data; [`row`]: what is claimed, and what that is worth |
+//! | [`experiment`] | an experiment as data; [`row`]: claims and their class~ |
 //! | [`mod@judge`] | claims compared with results |
 //! | [`page`] | all of it as one HTML file; `plot`: the figures of an experiment |
 
@@ -65,7 +66,7 @@ pub fn find(seed: &str, only: &[String], smoke: bool) -> Result<Vec<Experiment>,
     };
     let known: Vec<&str> = texts.iter().map(|(name, ..)| name.as_str()).collect();
     if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
-        let message = format!("{seed} has no experiment `{unknown}`; it has {}", known.join(", "));
+        let message = format!("{seed} has no experiment `{unknown}`; its experiments: {}", known.join(", "));
         return Err(FindError::Unknown(message));
     }
     let wanted = texts.iter().filter(|(name, ..)| only.is_empty() || only.contains(name));
@@ -87,7 +88,8 @@ fn built_in(seed: &str) -> Result<Texts, FindError> {
     if texts.is_empty() {
         let mut seeds: Vec<&str> = BUILT_IN.iter().map(|(seed, ..)| *seed).collect();
         seeds.dedup();
-        let message = format!("there is nothing to reproduce for `{seed}`; there is {}", seeds.join(", "));
+        let message =
+            format!("there is nothing to reproduce for `{seed}`; choose one of {}", seeds.join(", "));
         return Err(FindError::Unknown(message));
     }
     Ok(texts)

@@ -65,11 +65,11 @@ fn claims(page: &mut Page, measured: &[Measured<'_>]) {
             ]);
         }
     }
-    let about = "Class: a claim is stated by the source of the system; what is held is stated by another source; what is \
-                 derived follows from stated numbers by a closed form. These can pass. An input is a parameter of the \
-                 design or the workload; of what is calibrated a number of the design was set from the same figure; a \
-                 regression was computed by this program earlier. A row without a band is reported as measured. Not \
-                 steady: a run had not reached its steady state, so a longer run would measure another number.";
+    let about = "Class: a claim is stated by the source of the system; held is stated by another source; derived follows from \
+                 stated numbers by a closed form. These can pass. An input is a parameter of the design or the workload; for \
+                 a calibrated row, a number of the design was set from the same figure; a regression was computed by this \
+                 program earlier. A row without a band is reported as measured. Not steady: a run had not reached its steady \
+                 state, so a longer run would measure another number.";
     page.section("claims", "Claims", about, &table.html());
 }
 

@@ -1,4 +1,4 @@
-//! A figure of an experiment: what was measured, and what it is compared with.
+//! A figure of an experiment: measured lines, and lines to compare with.
 
 use super::experiment::{Plot, Scale};
 use super::judge::Measured;
@@ -13,11 +13,11 @@ type Points = Vec<(String, f64)>;
 struct Line {
     name: String,
     points: Points,
-    /// What the sources state of it.
+    /// Values stated by the sources.
     stated: Points,
 }
 
-/// Returns the figure; `None` if nothing of it was measured.
+/// Returns the figure; `None` if none of it was measured.
 pub(super) fn figure(title: &str, plot: &Plot, measured: &Measured<'_>) -> Option<String> {
     let lines = lines(plot, measured);
     let x = X::new(plot, measured, &lines)?;

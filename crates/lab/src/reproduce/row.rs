@@ -1,4 +1,4 @@
-//! The rows of an experiment: what is claimed, what the expectation is worth, how it is measured.
+//! The rows of an experiment: claims, the class of each expectation, and how it is measured.
 
 use crate::sweep::space::{At, Space};
 use nvlab_design::source::Basis;
@@ -36,21 +36,21 @@ pub enum Check {
     Largest,
     /// The place of the smallest value along the free axis.
     LeastAt,
-    /// Slope of the line behind the value over its slope before it.
+    /// Slope of the line after the value over its slope before it.
     Steepening {
         /// The value on the free axis.
         around: String,
     },
 }
 
-/// What an expectation is worth. Only the first three can pass.
+/// The class of an expectation. Only the first three can pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Stated by the source of the system, and no number of a part or design was set from it.
+    /// Stated by the source of the system; no number of a part or design was set from it.
     Claim,
     /// Stated by another source, and held to it.
     Held,
-    /// Follows from stated numbers by a closed form.
+    /// Derived from stated numbers by a closed form.
     Derived,
     /// A number of a part or design was set from this figure.
     Calibrated,
@@ -77,7 +77,7 @@ impl Class {
         }
     }
 
-    /// Whether a measurement within the band is a finding.
+    /// True if a measurement within the band is a finding.
     pub fn counts(self) -> bool {
         matches!(self, Class::Claim | Class::Held | Class::Derived)
     }
@@ -86,9 +86,9 @@ impl Class {
 /// A claim.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What is claimed.
+    /// The claim.
     pub claim: String,
-    /// Where it is made.
+    /// Where in the source it is made.
     pub place: String,
     /// The point or line.
     pub at: At,
@@ -98,11 +98,11 @@ pub struct Row {
     pub check: Check,
     /// What is measured.
     pub measure: Measure,
-    /// The number that was stated, or that follows from what was stated.
+    /// The stated number, or the number derived from stated ones.
     pub expected: Option<f64>,
     /// The accepted range; `None`: reported only.
     pub band: Option<[f64; 2]>,
-    /// What the expectation is worth.
+    /// The class of the expectation.
     pub class: Class,
     /// The numbers of parts and designs that were set from this figure; empty if it is not calibrated.
     pub sets: String,
@@ -132,14 +132,14 @@ pub(super) fn at(table: &Table, key: &'static str, space: &Space, smoke: bool) -
     let pairs = table.pairs(key)?.unwrap_or_default();
     for (name, value) in &pairs {
         let Some(axis) = space.axis(name) else {
-            return Err(table.wrong(key, format!("names `{name}`, which is no axis")));
+            return Err(table.wrong(key, format!("names `{name}`, which is not an axis")));
         };
         if !axis.values.contains(value) {
             if smoke {
                 return Ok(None);
             }
             let values = axis.values.join(", ");
-            return Err(table.wrong(key, format!("`{value}` is no value of `{name}` (values: {values})")));
+            return Err(table.wrong(key, format!("`{value}` is not a value of `{name}` (values: {values})")));
         }
     }
     Ok(Some(pairs))
@@ -167,7 +167,7 @@ pub(super) fn row(table: &Table, space: &Space, smoke: bool) -> Read<Option<Row>
         (Some("steepening"), Some(around)) => Check::Steepening { around },
         _ => {
             let all = "value, ratio, sum-ratio, harmonic-mean, excess, saving, saving-rises, crossing, below, mean, largest, least-at, or steepening with `around`";
-            return Err(table.wrong("check", format!("is one of {all}")));
+            return Err(table.wrong("check", format!("must be one of {all}")));
         }
     };
     let measure = measure(table)?;
@@ -179,7 +179,7 @@ pub(super) fn row(table: &Table, space: &Space, smoke: bool) -> Read<Option<Row>
         return Err(table.wrong("within", "needs a `note`: the reason of the band"));
     }
     if expected.is_some() && band.is_none() {
-        return Err(table.wrong("expected", "needs a band: what is expected is judged"));
+        return Err(table.wrong("expected", "needs a band to judge it by"));
     }
     let in_smoke = table.flag("smoke")?.unwrap_or(true);
     table.end()?;
@@ -201,14 +201,14 @@ fn class(table: &Table, is_judged: bool) -> Read<(Basis, Class, String, String)>
         Some(Basis::Stated) => (Basis::Stated, Class::Claim),
         Some(Basis::Cited) => (Basis::Cited, Class::Held),
         Some(Basis::Derived) => (Basis::Derived, Class::Derived),
-        Some(Basis::Assumed) | None => return Err(table.wrong("basis", "is stated, cited or derived")),
+        Some(Basis::Assumed) | None => return Err(table.wrong("basis", "must be stated, cited or derived")),
     };
     let (sets, form) = (table.text("sets")?.unwrap_or_default(), table.text("form")?.unwrap_or_default());
     let flag = |key: &'static str| Ok(table.flag(key)?.unwrap_or(false));
     let others = [
-        ("input", flag("input")?, Class::Input, "what is put in is known"),
-        ("sets", !sets.is_empty(), Class::Calibrated, "how well it could be set"),
-        ("regression", flag("regression")?, Class::Regression, "what was computed is known"),
+        ("input", flag("input")?, Class::Input, "an input is known"),
+        ("sets", !sets.is_empty(), Class::Calibrated, "it states how well it could be set"),
+        ("regression", flag("regression")?, Class::Regression, "an earlier result is known"),
     ];
     let mut said = others.iter().filter(|(_, is_said, ..)| *is_said);
     let class = match (said.next(), said.next()) {
@@ -220,10 +220,10 @@ fn class(table: &Table, is_judged: bool) -> Read<(Basis, Class, String, String)>
         }
     };
     match (class, form.is_empty()) {
-        (Class::Derived, true) if is_judged => {
-            Err(table
-                .wrong("basis", "is derived: it needs the `form` by which it follows from stated numbers"))
-        }
+        (Class::Derived, true) if is_judged => Err(table.wrong(
+            "basis",
+            "is derived: it needs the `form`, the formula by which it follows from stated numbers",
+        )),
         (Class::Derived, _) | (_, true) => Ok((basis, class, sets, form)),
         _ => Err(table.wrong("form", "belongs to a derived row")),
     }
@@ -247,7 +247,7 @@ fn free_axes(table: &Table, space: &Space, row: &Row) -> Read<()> {
         let names: Vec<&str> = space.axes.iter().map(|axis| axis.name.as_str()).collect();
         Err(table.wrong(
             key,
-            format!("fixes {} axes; this check wants {wanted} of: {}", at.len(), names.join(", ")),
+            format!("fixes {} axes; this check needs {wanted} of: {}", at.len(), names.join(", ")),
         ))
     };
     fixed("at", &row.at)?;
@@ -258,7 +258,7 @@ fn free_axes(table: &Table, space: &Space, row: &Row) -> Read<()> {
 fn measure(table: &Table) -> Read<Measure> {
     let text = table.needed("measure")?;
     let measure =
-        parse_measure(&text).map_err(|problem| table.wrong("measure", format!("is wrong: {problem}")))?;
+        parse_measure(&text).map_err(|problem| table.wrong("measure", format!("is invalid: {problem}")))?;
     Ok(Measure {
         times: table.number("times")?.unwrap_or(1.0),
         unit: table.text("unit")?.unwrap_or_default(),

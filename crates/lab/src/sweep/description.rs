@@ -1,5 +1,5 @@
-//! A sweep as its table describes it: what was varied and what is shown, as JSON in the metadata of the table. The page of a
-//! finished sweep is made from the table alone.
+//! The description of a sweep in its table: its axes and the metrics shown, as JSON in the metadata of the table. The
+//! page of a finished sweep is made from the table alone.
 
 use super::shown::Shown;
 use super::space::{Axis, RunSpec, Space};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The key of the metadata.
 pub(super) const KEY: &str = "nvlab.sweep";
 
-/// What the table does not say by itself.
+/// The properties that the rows of the table do not contain.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Description {
     name: String,

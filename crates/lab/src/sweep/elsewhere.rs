@@ -1,4 +1,5 @@
-//! Points that run on other machines: each is described by texts alone, and its key tells whether a worker understood the same.
+//! Points that run on other computers: each is described by texts alone, and its key verifies that a worker runs the
+//! same point.
 
 use super::{Batch, Point, PointError};
 use nvlab_design::BUILT_IN;
@@ -7,7 +8,7 @@ use nvlab_run::plan::{Until, split};
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// A point as a worker elsewhere runs it. A workload that is a file is read there, under the same path.
+/// A point as a worker on another computer runs it. A workload that is a file is read there, under the same path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errand {
     /// The number of the point in its sweep.
@@ -28,7 +29,7 @@ pub struct Errand {
     pub state: String,
 }
 
-/// The name or path of a design, what is in that file, and what is changed of it.
+/// The name or path of a design, the contents of that file, and the changes to it.
 pub type DesignTexts = (String, Option<String>, Vec<String>);
 
 /// The design of a point, as texts.
@@ -40,7 +41,7 @@ pub fn design_of(point: &Point) -> DesignTexts {
     (name.to_string(), text, changes)
 }
 
-/// The points whose results are not kept yet; of those that are the same run, the first. `places` are their tasks.
+/// The points whose results are not stored yet; of points with the same run, the first. `places` are their tasks.
 pub fn errands(
     engine: &Engine,
     points: &[&Point],

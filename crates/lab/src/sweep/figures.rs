@@ -1,4 +1,4 @@
-//! What a sweep keeps in memory of a run: its metrics.
+//! The part of a run that a sweep keeps in memory: its metrics.
 
 use nvlab_run::engine::Done;
 use nvlab_run::metric::{Metric, metrics};
@@ -10,7 +10,7 @@ use nvlab_run::stats::own_interval;
 pub struct Figures {
     /// The key of the run.
     pub key: String,
-    /// It was already among the results.
+    /// The result was already stored.
     pub reused: bool,
     /// Version of nvlab.
     pub(super) nvlab: String,
@@ -21,7 +21,7 @@ pub struct Figures {
     pub(super) prepared: String,
     /// In the order of the table of metrics.
     pub(super) values: Vec<Option<f64>>,
-    /// Of each, half of its 95 % interval: 0 if it is no matter of chance, infinite if the run is too short to say.
+    /// Half of the 95 % interval of each: 0 if it is not random, infinite if the run is too short.
     pub(super) intervals: Vec<f64>,
 }
 

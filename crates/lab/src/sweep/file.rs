@@ -70,19 +70,18 @@ impl Sweep {
     pub fn read(file: &str, stem: &str, folder: Option<&Path>, text: &str) -> Read<Sweep> {
         let root = Table::root(&Arc::new(Source::file(file, text)), "a sweep")?;
         if root.number("schema")?.is_some_and(|schema| schema != 1.0) {
-            return Err(root.wrong("schema", "is 1: this nvlab knows no other"));
+            return Err(root.wrong("schema", "must be 1: this nvlab supports no other"));
         }
         let sweep = root.needed_table("sweep")?;
         let name = sweep.text("name")?.unwrap_or_else(|| stem.to_string());
         if name.is_empty() || name.contains(['/', '\\']) {
-            return Err(sweep.wrong("name", "is part of the names of files"));
+            return Err(sweep.wrong("name", "becomes part of file names"));
         }
         let designs = one_or_more(&sweep, "design")?.iter().map(|name| beside(folder, name)).collect();
         let workloads = one_or_more(&sweep, "workload")?;
         let volumes = match &workloads[..] {
-            [one] => {
-                fleet::axis(one).map_err(|problem| sweep.wrong("workload", format!("is wrong: {problem}")))?
-            }
+            [one] => fleet::axis(one)
+                .map_err(|problem| sweep.wrong("workload", format!("is invalid: {problem}")))?,
             _ => None,
         };
         // The volumes come first: a trace is read once for all that is done with it.
@@ -185,11 +184,11 @@ fn together(keys: &[String], rows: &[Vec<String>]) -> Result<Axis, String> {
     let names = keys.join(", ");
     if let Some(alone) = keys.iter().find(|key| [DESIGN, WORKLOAD, SEED].contains(&key.as_str())) {
         return Err(format!(
-            "`{names}`: `{alone}` is an axis of its own; only keys of the design move together"
+            "`{names}`: `{alone}` must be a separate axis; only design keys can change together"
         ));
     }
     match rows.iter().find(|row| row.len() != keys.len()) {
-        _ if keys.is_empty() || rows.is_empty() => Err(format!("`{names}`: an axis has keys and values")),
+        _ if keys.is_empty() || rows.is_empty() => Err(format!("`{names}`: an axis needs keys and values")),
         Some(row) => {
             Err(format!("`{names}`: `{}` has {} values for {} keys", row.join(", "), row.len(), keys.len()))
         }
@@ -214,12 +213,12 @@ fn beside(folder: Option<&Path>, name: &str) -> String {
 fn run_spec(sweep: &Table, axes: &mut Vec<Axis>, workload: String) -> Read<RunSpec> {
     let until = sweep.text("until")?;
     if let Some(problem) = until.as_ref().and_then(|text| text.parse::<Until>().err()) {
-        return Err(sweep.wrong("until", format!("is wrong: {problem}")));
+        return Err(sweep.wrong("until", format!("is invalid: {problem}")));
     }
     let state = match sweep.text("precondition")? {
         None => Preparation::default(),
         Some(text) => {
-            text.parse().map_err(|problem| sweep.wrong("precondition", format!("is wrong: {problem}")))?
+            text.parse().map_err(|problem| sweep.wrong("precondition", format!("is invalid: {problem}")))?
         }
     };
     let whole = |text: &String| text.parse::<u64>().is_ok();
@@ -232,7 +231,7 @@ fn run_spec(sweep: &Table, axes: &mut Vec<Axis>, workload: String) -> Read<RunSp
         },
     };
     if seeds.is_empty() || !seeds.iter().all(whole) {
-        return Err(sweep.wrong("seeds", "is how many, from 1 on, or a list of whole numbers"));
+        return Err(sweep.wrong("seeds", "must be the number of seeds or a list of whole numbers"));
     }
     axes.extend(list_axis(SEED, seeds));
     let sets = sweep.texts("set")?.unwrap_or_default();
@@ -250,15 +249,15 @@ fn axis(table: &Table) -> Read<Axis> {
                 .map(|value| value.value.scalar())
                 .collect::<Option<Vec<_>>>()
                 .filter(|values| !values.is_empty())
-                .ok_or_else(|| table.wrong("values", "is a list of texts or numbers"))?,
+                .ok_or_else(|| table.wrong("values", "must be a list of strings or numbers"))?,
             (None, Some(text)) => range(&text).map_err(|problem| table.wrong("range", problem))?,
-            _ => return Err(table.error("an axis has `values` or a `range`, not both")),
+            _ => return Err(table.error("an axis needs either `values` or a `range`")),
         };
         return Ok(key_axis(&key, values));
     }
     let keys = table.texts("keys")?.filter(|keys| keys.len() > 1);
     let keys =
-        keys.ok_or_else(|| table.error("an axis has a `key`, or several `keys` that move together"))?;
+        keys.ok_or_else(|| table.error("an axis needs a `key`, or several `keys` that change together"))?;
     let rows = values.filter(|values| !values.is_empty()).and_then(|values| {
         let row = |value: &nvlab_design::toml_reader::Node| {
             let row = value.value.items()?.iter().map(|value| value.value.scalar());
@@ -266,14 +265,14 @@ fn axis(table: &Table) -> Read<Axis> {
         };
         values.iter().map(row).collect::<Option<Vec<_>>>()
     });
-    let rows =
-        rows.ok_or_else(|| table.wrong("values", format!("is a list of lists of {} values", keys.len())))?;
+    let rows = rows
+        .ok_or_else(|| table.wrong("values", format!("must be a list of lists of {} values", keys.len())))?;
     Ok(keys_axis(&keys, &rows))
 }
 
 /// The values of `LO .. HI : STEP` or `LO .. HI * FACTOR`; all have the unit of the first.
 pub fn range(text: &str) -> Result<Vec<String>, String> {
-    let usage = || format!("`{text}` is no range: write LO .. HI : STEP, or LO .. HI * FACTOR");
+    let usage = || format!("`{text}` is not a range: write LO .. HI : STEP, or LO .. HI * FACTOR");
     let (low, rest) = text.split_once("..").ok_or_else(usage)?;
     let (high, by, factor) = match (rest.split_once(':'), rest.split_once('*')) {
         (Some((high, step)), None) => (high, step, false),
@@ -283,11 +282,11 @@ pub fn range(text: &str) -> Result<Vec<String>, String> {
     let [(low, unit), (high, high_unit), (by, by_unit)] = [low, high, by].map(number_and_unit);
     let (Some(low), Some(high), Some(by)) = (low, high, by) else { return Err(usage()) };
     if high_unit != unit || !(by_unit == unit || by_unit.is_empty()) {
-        return Err(format!("`{text}`: both ends and the step have the same unit"));
+        return Err(format!("`{text}`: both ends and the step must have the same unit"));
     }
     let grows = if factor { low > 0.0 && by > 1.0 } else { by > 0.0 };
     if !grows || high < low {
-        return Err(format!("`{text}` has no end: it goes upwards, by a step above 0 or a factor above 1"));
+        return Err(format!("`{text}` never ends: it must increase, by a step above 0 or a factor above 1"));
     }
     let at = |index: i32| if factor { low * by.powi(index) } else { low + by * f64::from(index) };
     let end = high + 1e-9 * high.abs().max(by);

@@ -1,4 +1,4 @@
-//! A finished sweep, read from the table it left: its page is made without running anything again.
+//! A finished sweep, read from its table: its page is made without running anything again.
 
 use super::description::{Description, KEY};
 use super::page;
@@ -16,21 +16,21 @@ use std::path::{Path, PathBuf};
 pub struct Finished {
     /// The sweep.
     pub sweep: Sweep,
-    /// What came of its points, or of those in the table of a shard.
+    /// The outcomes of its points, or of those in the table of a shard.
     pub outcomes: Vec<Outcome>,
-    /// What is shown of it.
+    /// The metrics and objectives shown.
     pub shown: Shown,
 }
 
-/// The table of a sweep that a path means: a Parquet file itself, or the only whole table in a folder of results. `None`: the path
-/// is neither; an error: it is not clear which table is meant.
+/// The table of a sweep at a path: a Parquet file itself, or the only complete table in a folder of results. `None`:
+/// the path is neither; an error: the path is ambiguous.
 pub fn table_at(path: &Path) -> Result<Option<PathBuf>, String> {
     if path.is_file() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         return match name.ends_with(".parquet") {
             true => Ok(Some(path.to_path_buf())),
             false if name.starts_with("sweep-") => {
-                Err(format!("{}: the table of a sweep is read from its .parquet", path.display()))
+                Err(format!("{}: give the .parquet table of the sweep", path.display()))
             }
             false => Ok(None),
         };
@@ -45,7 +45,7 @@ pub fn table_at(path: &Path) -> Result<Option<PathBuf>, String> {
         ([one], _) => Ok(Some(path.join(one))),
         ([], []) => Ok(None),
         ([], _) => Err(format!(
-            "{} has tables of shards only: sweep without --shard makes one of them all (name a shard's file for its part)",
+            "{} has only the tables of shards: sweep without --shard makes the whole table (or name the file of one shard)",
             path.display()
         )),
         (several, _) => {
@@ -67,20 +67,21 @@ impl Finished {
     pub fn of(table: &Table) -> Result<Finished, String> {
         let Some(text) = table.says(KEY) else {
             return Err(match table.says("nvlab.schema") == Some(super::table::SCHEMA) {
-                true => "it is of an earlier nvlab, and does not say what was varied; run the sweep again: what is kept \
-                         is not simulated again"
+                true => "it was written by an earlier nvlab and does not list the axes; run the sweep again: stored results are not \
+                         simulated again"
                     .into(),
                 false => "it is not the table of a sweep".into(),
             });
         };
         let description: Description = serde_json::from_str(text)
-            .map_err(|error| format!("what it says of its sweep cannot be read: {error}"))?;
+            .map_err(|error| format!("its description of the sweep cannot be read: {error}"))?;
         let sweep = description.sweep()?;
         let outcomes = outcomes(table, &sweep, &description)?;
         Ok(Finished { shown: description.shown()?, sweep, outcomes })
     }
 
-    /// The same with other metrics in its table and curves, or compared by other objectives; of none those of the sweep.
+    /// The same with other metrics in its table and curves, or other objectives; if none are given, those of the
+    /// sweep.
     pub fn showing(self, metrics: &[String], front: &[String]) -> Result<Finished, String> {
         let other = Shown::named(metrics, front)?;
         let metrics = if metrics.is_empty() { self.shown.metrics } else { other.metrics };
@@ -88,7 +89,7 @@ impl Finished {
         Ok(Finished { shown: Shown { metrics, front }, ..self })
     }
 
-    /// The page that the sweep made of itself.
+    /// The page, as the sweep itself made it.
     pub fn page(&self) -> String {
         page::page(&self.sweep, &self.outcomes, &self.shown)
     }
@@ -120,7 +121,7 @@ fn outcomes(table: &Table, sweep: &Sweep, description: &Description) -> Result<V
     let mut outcomes = Vec::with_capacity(table.rows());
     for row in 0..table.rows() {
         let point = points.find(|point| is_at(point, row));
-        let point = point.ok_or_else(|| format!("row {} is no point of its sweep", row + 1))?;
+        let point = point.ok_or_else(|| format!("row {} is not a point of its sweep", row + 1))?;
         let result = match errors.text(row) {
             Some(why) => Err(why.to_string()),
             None => Ok(figures(description, (&found, &intervals), row, [prepared, runs])),
@@ -143,7 +144,7 @@ fn figures(
     let values: Vec<Option<f64>> = found.iter().map(|column| (*column)?.number(row)).collect();
     let interval = |(column, value): (&Option<&Values>, &Option<f64>)| {
         let within = column.and_then(|column| column.number(row)).unwrap_or(0.0);
-        // Of a value of 0 nothing is relative.
+        // A value of 0 has no relative interval.
         if within == 0.0 || within.is_infinite() { within } else { within * value.unwrap_or(0.0).abs() }
     };
     Figures {

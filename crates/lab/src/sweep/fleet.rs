@@ -1,11 +1,12 @@
-//! A fleet: a pattern in the place of a trace, `fleet/*.csv:alibaba`, stands for many traces, one for each volume. Each is a point.
+//! A fleet: a pattern in place of a trace, `fleet/*.csv:alibaba`, stands for many traces, one for each volume. Each
+//! is a point.
 
 use super::front::Group;
 use super::space::Axis;
 use super::{Sweep, VOLUME};
 use nvlab_run::metric::Metric;
 
-/// The shares of volumes whose values a summary has: at most so many are lower.
+/// The quantiles over the volumes in a summary.
 const SHARES: [(&str, f64); 5] =
     [("lowest", 0.0), ("5 %", 0.05), ("median", 0.5), ("95 %", 0.95), ("highest", 1.0)];
 
@@ -27,7 +28,12 @@ pub(super) fn axis(workload: &str) -> Result<Option<(Axis, String)>, String> {
         let path = path.map_err(|error| error.to_string())?;
         match path.to_str() {
             Some(text) if !text.contains(char::is_whitespace) => values.push(text.to_string()),
-            _ => return Err(format!("{}: a trace of a fleet has no blank in its name", path.display())),
+            _ => {
+                return Err(format!(
+                    "{}: the file name of a fleet's trace must not contain blanks",
+                    path.display()
+                ));
+            }
         }
     }
     if values.is_empty() {
@@ -69,7 +75,7 @@ pub(super) fn by_volume<'a>(sweep: &'a Sweep, groups: &[Group<'a>], metric: &Met
     spreads
 }
 
-/// The value that at most this share of `values`, which ascend, lies below.
+/// The quantile of ascending `values`: at most this share of them lies below it.
 pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     values.get((share * (values.len().max(1) - 1) as f64).round() as usize).copied()
 }

@@ -12,8 +12,8 @@ pub struct Group<'a> {
     pub values: Vec<(&'a str, &'a str)>,
     /// The runs that have a result.
     pub runs: Vec<&'a Figures>,
-    /// No other group under the same workload, or on the same volume, is as good in all objectives and better in one by more than
-    /// chance.
+    /// No other group under the same workload, or on the same volume, is as good in all objectives and significantly
+    /// better in one.
     pub front: bool,
 }
 
@@ -23,14 +23,14 @@ impl Group<'_> {
         Some(self.estimate(metric)?.mean)
     }
 
-    /// The mean of a metric with its 95 % interval: the wider of that of its runs and that which each run knows of itself.
+    /// The mean of a metric with its 95 % interval: the wider of the interval over its runs and that within each run.
     pub(super) fn estimate(&self, metric: &Metric) -> Option<Estimate> {
         let known = self.runs.iter().map(|run| run.known(metric)).collect::<Option<Vec<(f64, f64)>>>()?;
         let (values, own): (Vec<f64>, Vec<f64>) = known.into_iter().unzip();
         Estimate::of_known(&values, &own)
     }
 
-    /// The same for people, as `2.97 ± 0.02`.
+    /// The same for users, as `2.97 ± 0.02`.
     pub fn shown(&self, metric: &Metric) -> Option<String> {
         self.estimate(metric).map(|estimate| estimate.shown(metric.unit))
     }
@@ -48,7 +48,7 @@ impl Group<'_> {
     }
 }
 
-/// The metrics that points are compared by, two or three.
+/// The metrics by which points are compared, two or three.
 pub struct Objectives(pub Vec<Metric>);
 
 impl Objectives {
@@ -115,7 +115,7 @@ pub(super) fn cost(group: &Group<'_>, metric: &Metric) -> Option<Estimate> {
     Some(Estimate { mean: sign * estimate.mean, ..estimate })
 }
 
-/// True if `a` is nowhere worse than `b` and somewhere better, there by more than chance.
+/// True if `a` is nowhere worse than `b` and somewhere significantly better.
 pub(super) fn beats(a: &[Estimate], b: &[Estimate]) -> bool {
     let is_better = |(a, b): (&Estimate, &Estimate)| a.mean < b.mean && !a.overlaps(b);
     a.iter().zip(b).all(|(a, b)| a.mean <= b.mean) && a.iter().zip(b).any(is_better)

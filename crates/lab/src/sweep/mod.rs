@@ -2,25 +2,25 @@
 //!
 //! 1. A point is an ordinary run with its key: a sweep that was interrupted or killed continues where it stopped, and
 //!    shards that ran elsewhere are merged by looking up their results.
-//! 2. The table depends on the sweep alone, not on who ran which point when: one process, two shards and a resumed sweep
-//!    write the same bytes.
+//! 2. The table depends on the sweep alone, not on which process ran which point when: one process, two shards and a
+//!    resumed sweep write the same bytes.
 //! 3. A point without a result is a row with the reason; it does not hold up the others.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`space`] | axes, points, what is run at a point: also of experiments |
 //! | [`file`](mod@file) | the file of a sweep, and axes as they are written on a command line |
-//! | [`scale`] | what the values of an axis are: numbers in a base unit, or texts |
+//! | [`scale`] | the types of the values of an axis: numbers in a base unit, or texts~ |
 //! | [`fleet`] | a workload that is a pattern: one point for each trace it matches |
-//! | `figures` | what is kept in memory of a run |
+//! | `figures` | the part of a run kept in memory~ |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
-//! | `description` | what a table says of its sweep |
-//! | [`finished`] | a sweep that left a table, for its page |
+//! | `description` | the description of a sweep in its table~ |
+//! | [`finished`] | a sweep read from its table, for its page~ |
 //! | [`front`] | the objectives of points, and their Pareto front |
-//! | [`shown`] | the metrics and objectives that people see |
+//! | [`shown`] | the metrics and objectives shown~ |
 //! | [`page`] | table, curves and front as a page |
-//! | [`elsewhere`] | points as workers on other machines get them |
+//! | [`elsewhere`] | points for workers on other computers~ |
 
 mod description;
 pub mod elsewhere;
@@ -142,7 +142,7 @@ impl FromStr for Shard {
         });
         match numbers {
             Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
-            _ => Err(format!("`{text}` is no shard: write I/N, with I from 1 to N")),
+            _ => Err(format!("`{text}` is not a shard: write I/N, with I from 1 to N")),
         }
     }
 }

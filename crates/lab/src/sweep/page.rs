@@ -24,12 +24,13 @@ pub fn page(sweep: &Sweep, outcomes: &[Outcome], shown: &Shown) -> String {
         notes.map(|text| format!("<p class=\"about\">Note: {}.</p>\n", escape(&text))).collect();
     page.lead(&(lead(sweep, outcomes) + &notes));
     let about = format!(
-        "Each row is the mean over its seeds. A star marks the front: nothing else under the same workload is as good in {} \
-         and better in one of them by more than chance.",
+        "Each row is the mean over its seeds. A star marks the Pareto front: no other point under the same workload is at least as \
+         good in {} and better in one of them by more than chance.",
         escape(&titles(&objectives))
     );
     if sweep.is_fleet() {
-        let about = "Each metric by itself: the volume with the median of one need not have that of another.";
+        let about =
+            "Each metric is ranked separately: the median volume of one metric need not be that of another.";
         page.section("volumes", "Volumes", about, &volumes(sweep, &groups, metrics));
         page.section("distributions", "Distributions", "", &distributions(sweep, &groups, metrics));
     } else {
@@ -38,13 +39,13 @@ pub fn page(sweep: &Sweep, outcomes: &[Outcome], shown: &Shown) -> String {
         page.section(
             "front",
             &format!("Pareto front: {}", titles(&objectives)),
-            "Lines join the points that no other point beats in both.",
+            "Lines connect the points that no other point beats in both.",
             &scatters(sweep, &groups, &objectives),
         );
     }
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
     if !failed.is_empty() {
-        let mut table = Table::new("", 2, &["point", "why it has no result"]);
+        let mut table = Table::new("", 2, &["point", "reason"]);
         for outcome in failed {
             let why = outcome.result.as_ref().err().map_or("", String::as_str);
             table.row(&[escape(&outcome.point.values.join(", ")), escape(why)]);
@@ -130,7 +131,7 @@ fn curves(sweep: &Sweep, groups: &[Group<'_>], metrics: &[Metric]) -> String {
     let numeric = |axis: &&VariedAxis| axis.values.iter().all(|value| number_of(value).is_some());
     let others = || axes.iter().copied().filter(|axis| axis.name != WORKLOAD);
     let x = others().filter(numeric).max_by_key(|axis| axis.values.len()).or_else(|| others().next());
-    let Some(x) = x else { return "<p class=\"about\">No axis to draw along.</p>\n".to_string() };
+    let Some(x) = x else { return "<p class=\"about\">No axis to plot over.</p>\n".to_string() };
     let mut lines: Vec<&VariedAxis> = others().filter(|axis| axis.name != x.name).collect();
     let mut plots: Vec<&VariedAxis> = axes.iter().copied().filter(|axis| axis.name == WORKLOAD).collect();
     while lines.iter().map(|axis| axis.values.len()).product::<usize>() > LINES_MAX {

@@ -1,4 +1,4 @@
-//! What people see of a sweep: the metrics of its table and curves, and the objectives of its front.
+//! The metrics of a sweep's table and curves, and the objectives of its front.
 
 use super::front::{Objectives, groups};
 use super::{Outcome, Sweep};
@@ -51,13 +51,13 @@ impl Shown {
         }
     }
 
-    /// What a reader must know before using the figures, each a sentence: how the devices were prepared, how many are not steady, and
-    /// whether lifetimes are without the cost of cleaning.
+    /// Warnings that a reader needs before using the figures, each a sentence: how the devices were prepared, how
+    /// many are not steady, and whether lifetimes do not include the cost of cleaning.
     pub fn notes(&self, outcomes: &[Outcome]) -> Vec<String> {
         prepared(outcomes).into_iter().chain(self.caveat(outcomes)).collect()
     }
 
-    /// What a reader must know of the lifetimes that are shown, if the cost of cleaning is not in some of them.
+    /// A warning if some of the lifetimes shown do not include the cost of cleaning.
     pub(super) fn caveat(&self, outcomes: &[Outcome]) -> Option<String> {
         self.metrics.iter().chain(&self.front).find(|metric| metric.is_life())?;
         let regained = metric::find("lifetime.regained").expect("the metric is in the table of metrics");
@@ -65,8 +65,8 @@ impl Shown {
         let short = runs.iter().filter(|run| run.get(&regained).is_some_and(|share| share < ENOUGH)).count();
         (short > 0).then(|| {
             format!(
-                "the cost of cleaning is not in the lifetimes of {short} of {} runs: they lived on space that was erased before \
-                 (lifetime.regained below 90 %); run longer, or begin with steady devices",
+        "the lifetimes of {short} of {} runs do not include the cost of cleaning: these runs mostly filled blocks that were already \
+         erased (lifetime.regained below 90 %); run longer, or start with steady devices",
                 runs.len()
             )
         })
@@ -81,16 +81,16 @@ fn prepared(outcomes: &[Outcome]) -> Vec<String> {
     let mut notes = vec![match lines.iter().all(|line| *line == first) {
         true => format!("prepared: {first}"),
         false => {
-            format!("prepared, the first point: {first}; the others each in its own way (column prepared)")
+            format!("prepared, first point: {first}; the others differ (column prepared)")
         }
     }];
-    let reasons = ["not steady", "too short to say", "did not fill its log"];
+    let reasons = ["not steady", "too short to tell", "did not fill its log"];
     let doubtful = |line: &&&str| reasons.iter().any(|reason| line.contains(reason));
     let count = lines.iter().filter(doubtful).count();
     if count > 0 {
         let of = lines.len();
         notes.push(format!(
-            "{count} of {of} runs did not begin in the state that was asked for: their column prepared says how far from it"
+            "{count} of {of} runs did not start in the requested state; see their column `prepared`"
         ));
     }
     notes

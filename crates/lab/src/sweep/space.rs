@@ -1,4 +1,4 @@
-//! A space of runs: what is run at every point, along which axes.
+//! A space of runs: the run at every point, and the axes.
 
 use super::SEED;
 use super::scale::Scale;
@@ -7,7 +7,7 @@ use nvlab_run::Preparation;
 use nvlab_run::plan::{Named, Until};
 use nvlab_units::quantity;
 
-/// What is run, and what is varied.
+/// The run and its axes.
 #[derive(Clone, Debug)]
 pub struct Space {
     /// What is run at every point.
@@ -16,7 +16,7 @@ pub struct Space {
     pub axes: Vec<Axis>,
 }
 
-/// What is run at a point; `{NAME}` in any text stands for the point's value on that axis.
+/// The run at a point; `{NAME}` in any text stands for the point's value on that axis.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     /// Name of a design.
@@ -63,7 +63,7 @@ pub(super) fn key_axis(key: &str, values: Vec<String>) -> Axis {
     Axis { name: key.to_string(), values, sets }
 }
 
-/// An axis of the values of several keys that move together: a value of each in every row.
+/// An axis of the values of several keys that vary together: a value of each in every row.
 pub(super) fn keys_axis(keys: &[String], rows: &[Vec<String>]) -> Axis {
     let set = |row: &Vec<String>| keys.iter().zip(row).map(|(key, value)| format!("{key}={value}")).collect();
     let sets = rows.iter().map(|row| (row.join(", "), set(row))).collect();

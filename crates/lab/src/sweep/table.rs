@@ -1,11 +1,12 @@
 //! The results of a sweep as one table: a row for each point, a column for each key that was varied, for each metric, for the
 //! key of the run, for how its device was prepared and for the reason if there is no result.
 //!
-//! A key is a column of numbers in a base unit if all of its values are such: 7 % is 0.07, and `ftl.unit_bytes` 4096.
-//! Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is missing. Beside a
-//! metric that a run knows only so exactly is a column `METRIC.within`: half of its 95 % interval over its value, 0 if it is no matter
-//! of chance, infinite (in JSON null) if the run is too short to say. `prepared` says how the device was prepared.
-//! The columns do not depend on the results. As a table and in Parquet it also says of which sweep it is ([`super::finished`]).
+//! A key is a column of numbers in a base unit if all of its values are numbers: 7 % is 0.07, and `ftl.unit_bytes`
+//! 4096. Values of metrics are in base units, the unit in the column's name; a metric for which a run has no value is
+//! missing. A metric that a run measures with limited precision also has a column `METRIC.within`: half of its 95 %
+//! interval over its value, 0 if it is not random, infinite (in JSON null) if the run is too short. `prepared` says
+//! how the device was prepared. The columns do not depend on the results. In memory and in Parquet the table also
+//! contains the description of its sweep ([`super::finished`]).
 
 use super::description::{Description, KEY};
 use super::scale::Scale;
@@ -37,7 +38,7 @@ struct Row {
     error: Option<String>,
 }
 
-/// The name of the column that says how exactly a metric is known; `None`: runs do not tell.
+/// The name of the column with the precision of a metric; `None`: runs do not report it.
 pub(super) fn within(metric: &Metric) -> Option<String> {
     Figure::of_metric(&metric.name).map(|_| format!("{}.within", metric.name))
 }

@@ -71,7 +71,7 @@ fn ranges_and_params() {
         ("a=5..1:1", "has no end"),
         ("a=1..5:0", "has no end"),
         ("a=0..5*2", "has no end"),
-        ("a=1..5", "is no range"),
+        ("a=1..5", "is not a range"),
         ("a=1,1", "the value `1` twice"),
     ] {
         let error = of(param).unwrap_err().to_string();
@@ -88,7 +88,7 @@ fn a_wrong_file_is_refused_at_its_line() {
         ("name = \"spare\"", "name = \"a/b\"", "names of files"),
         ("until = \"2 x capacity\"", "until = \"later\"", "until"),
         ("key = \"ftl.spare\"", "key = \"ftl.clean.kind\"", "varied by 2 axes"),
-        ("7 % .. 28 % : 7 %", "7 % .. 28", "is no range"),
+        ("7 % .. 28 % : 7 %", "7 % .. 28", "is not a range"),
         ("[\"8 MiB\", \"8 KiB\"]", "[\"8 MiB\"]", "lists of 2 values"),
         ("ftl.spare > 20 %", "ftl.space > 20 %", "no axis varies `ftl.space`"),
         ("ftl.spare > 20 %", "ftl.clean.kind > 2", "compares numbers"),
@@ -187,7 +187,7 @@ fn what_is_no_finished_sweep_is_refused() {
         assert!(error.contains(words) && error.contains(&path.display().to_string()), "{error}");
     };
     std::fs::write(path.join("sweep-a.shard-1-of-2.parquet"), "").unwrap();
-    says(path, "shards only");
+    says(path, "only the tables of shards");
     std::fs::write(path.join("sweep-a.parquet"), "nothing").unwrap();
     says(&path.join("sweep-a.parquet"), "Parquet");
     std::fs::write(path.join("sweep-b.parquet"), "").unwrap();
@@ -215,14 +215,11 @@ fn lifetimes_without_cleaning_are_told_where_they_are_shown() {
     outcomes[5].result = of(0, 0.1);
     let text = shown.caveat(&outcomes).unwrap();
     assert!(text.contains(&format!("2 of {} runs", outcomes.len())), "{text}");
-    assert!(
-        page::page(&sweep, &outcomes, &shown)
-            .contains("the cost of cleaning is not in the lifetimes of 2 of")
-    );
+    assert!(page::page(&sweep, &outcomes, &shown).contains("the lifetimes of 2 of"));
     let found = outcomes[0].result.as_mut().unwrap();
-    found.prepared = found.prepared.replace("steady at WA", "not steady: WA still went from 2 to");
+    found.prepared = found.prepared.replace("steady at WA", "not steady: WA still changed from 2 to");
     let notes = shown.notes(&outcomes);
-    assert!(notes[0].starts_with("prepared, the first point: filled once in order, then "), "{notes:?}");
+    assert!(notes[0].starts_with("prepared, first point: filled once in order, then "), "{notes:?}");
     assert!(notes[1].starts_with("1 of ") && notes.len() == 3, "{notes:?}");
     let speed = ["iops", "waf"].map(|name| metric::find(name).unwrap());
     let shown = Shown::of(&sweep, &outcomes, &speed[..1], &speed);

@@ -1,12 +1,12 @@
-//! What all flash arrays share, whatever their rules for writing: wear, endurance, faults, bad blocks, lanes
-//! and statistics.
+//! State shared by all flash arrays, whatever their rules for writing: wear, endurance, faults, bad blocks, lanes and
+//! statistics.
 //!
 //! Invariants
 //! 1. A block's erase count never decreases, except that a power cut undoes an erase that had not begun.
 //! 2. A bad block stays bad.
 //!
-//! Program and erase failures grow with the square of the cycles over the rated cycles, raw bit errors exponentially between a fresh and a
-//! worn rate. No loss of charge over time and no read disturb.
+//! Program and erase failures grow with the square of cycles / rated cycles, raw bit errors exponentially between a
+//! fresh and a worn rate. Not modelled: charge loss over time and read disturb.
 
 mod wear;
 
@@ -17,7 +17,7 @@ use super::retry::Retries;
 use nvlab_units::{BlockId, Bus, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
 use serde::{Deserialize, Serialize};
 
-/// What an array did, and how long its parts were busy.
+/// Operations of an array, and the busy time of its dies and channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashStats {
     /// Cell-to-register reads (one may fetch several units).
@@ -28,16 +28,16 @@ pub struct FlashStats {
     pub programs: u64,
     /// Block erases.
     pub erases: u64,
-    /// Pages that an erase found not programmed since the erase before: the part of a block's cycle that went unused.
+    /// Pages that were not programmed when their block was erased: the unused part of the block's cycle.
     pub skipped_pages: u64,
-    /// Reads that stayed uncorrectable, failed programs, failed erases.
+    /// Uncorrectable reads, failed programs, failed erases.
     pub failures: [u64; 3],
-    /// Duration of all reads of the cells.
+    /// Total duration of all array reads.
     pub read_time: Total,
-    /// Die time spent reading: [`FlashStats::read_time`], but of planes that read independently each counts as its
+    /// Die time spent reading: [`FlashStats::read_time`], except that reads of independent planes count as their
     /// share of the die.
     pub read_busy: Total,
-    /// Die time spent programming, and waiting for data that the registers could not take before.
+    /// Die time spent programming, including waits for data that the registers could not hold earlier.
     pub program_time: Total,
     /// Die time spent erasing.
     pub erase_time: Total,
@@ -74,16 +74,15 @@ struct Die {
 /// The shared state of a flash array.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cells {
-    /// The configuration of the array.
+    /// The configuration it was made with.
     pub config: FlashConfig,
-    /// What it has done so far, except the host's reads and the programs below.
+    /// Statistics, except the host's reads and the programs counted below.
     pub(super) stats: FlashStats,
-    /// The host's reads by page of a word line, and the units they moved over the channel; pages programmed
-    /// with all bits of their cells, and those sent over the channel. There are so many that their times
-    /// are added up only in [`Cells::stats`].
+    /// The host's reads by page of a word line, and the units they moved over the channel; full-density programs, and
+    /// those sent over the channel. They are frequent, so their times are added up only in [`Cells::stats`].
     host_reads: [u64; LEVELS_MAX + 1],
     host_units: u64,
-    /// Planes that the host's reads sensed, by page of a word line, where planes read independently.
+    /// Planes sensed by the host's reads, by page of a word line, if planes read independently.
     host_planes: [u64; LEVELS_MAX + 1],
     programs: u64,
     pages_sent: u64,
@@ -97,23 +96,23 @@ pub struct Cells {
     /// Channel time of a unit and of a page.
     unit_transfer: Span,
     page_transfer: Span,
-    /// The part of a page's transfer during which its die does nothing else, with all bits and with one bit per cell.
+    /// The part of a page's transfer during which its die is blocked: at full density and in SLC mode.
     loading: Span,
     slc_loading: Span,
     #[serde(with = "nvlab_units::plain")]
     erases: Vec<u32>,
     bad: Vec<bool>,
-    /// The cycles each block actually survives; empty if blocks do not wear out.
+    /// Actual endurance of each block; empty if blocks do not wear out.
     #[serde(with = "nvlab_units::plain")]
     limit: Vec<u32>,
-    /// Of the erases of each block, those that ended a use with one bit per cell; empty if there is no such mode.
+    /// Per block, the erases that ended a use in SLC mode; empty if the part has no SLC mode.
     #[serde(with = "nvlab_units::plain")]
     slc_erases: Vec<u32>,
     rng: Rng,
     dies: Vec<Die>,
     planes: Planes,
     channels: Vec<Channel>,
-    /// Begins of programs, where not all dies may program at the same time ([`super::FlashTiming::programs`]).
+    /// Starts of programs, if not all dies may program at the same time ([`super::FlashTiming::programs`]).
     staggered: Bus,
     retries: Option<Retries>,
 }
@@ -167,7 +166,7 @@ impl Cells {
         }
     }
 
-    /// What it has done so far.
+    /// Statistics since power-on or the last reset.
     pub fn stats(&self) -> FlashStats {
         let mut stats = self.stats;
         let independent = self.config.timing.reads.independent;
@@ -210,7 +209,7 @@ impl Cells {
         self.slc_done = SlcOperations::default();
         (self.host_units, self.programs, self.pages_sent) = (0, 0, 0);
     }
-    /// How often a block was erased.
+    /// Erase count of a block.
     pub fn erase_count(&self, block: BlockId) -> u32 {
         self.erases[block.0 as usize]
     }
@@ -218,7 +217,7 @@ impl Cells {
     pub fn erase_counts(&self) -> &[u32] {
         &self.erases
     }
-    /// True if the block was bad at the factory or has been marked since.
+    /// True if the block is a factory bad block or was marked bad.
     pub fn is_bad(&self, block: BlockId) -> bool {
         self.bad[block.0 as usize]
     }
@@ -274,8 +273,8 @@ impl Cells {
         fails
     }
 
-    /// Uncounts an erase that had not begun when the power failed. If the statistics were reset since it was queued,
-    /// they do not include it.
+    /// Reverses the count of an erase that had not started when power failed. If the statistics were reset since it
+    /// was queued, they do not include it.
     pub(super) fn unerase(&mut self, block: BlockId, skipped: u32) {
         self.erases[block.0 as usize] -= 1;
         self.stats.erases = self.stats.erases.saturating_sub(1);
@@ -304,7 +303,7 @@ impl Cells {
         let served = self.fetch(at, die, &sense, units);
         self.host_reads[sense.level as usize] += 1;
         self.host_units += units as u64;
-        // What the other function returns is taken apart, so that the usual result stays in registers.
+        // The result is destructured so that the common case stays in registers.
         let (served, is_corrected) = match self.retries {
             None => (served, true),
             Some(_) => self.read_again(served, block, &sense, units),
@@ -331,7 +330,7 @@ impl Cells {
         served
     }
 
-    /// Repeats a read until its bit errors can be corrected; false: they cannot.
+    /// Repeats a read until its bit errors can be corrected; false if they cannot.
     fn read_again(&mut self, first: Served, block: BlockId, sense: &Sense, units: u32) -> (Served, bool) {
         let (die, wear) = (self.layout.die_of(block), self.wear_ratio(block));
         let Some(retries) = &mut self.retries else { return (first, true) };
@@ -353,9 +352,9 @@ impl Cells {
         (Served { start: first.start, end }, drawn.is_some())
     }
 
-    /// Background reads of cells on one die (relocation): `reads[i]` reads of page `i` of a word line,
-    /// fetching `units` units in total. Unless the part has copy-back they cross the channel, where they yield to the host;
-    /// while it is busy with more than the die can read meanwhile, the reads wait.
+    /// Background array reads on one die (relocation): `reads[i]` reads of page `i` of a word line, fetching `units`
+    /// units in total. Unless the part has copy-back, they cross the channel, where they yield to the host; while the
+    /// channel is busy with more than the die can read meanwhile, the reads wait.
     pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
         let mut start = at;
         if !self.config.timing.copy_back {
@@ -376,7 +375,7 @@ impl Cells {
         }
     }
 
-    /// Background programs on one die, of the host's data or of relocated data.
+    /// Background programs on one die, of host or relocated data.
     #[inline(always)]
     pub fn program(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
         self.programs += count as u64;
@@ -404,8 +403,8 @@ impl Cells {
         self.queue_programs(at, die, host, (is_sent.then_some(transfer), loading, each), count)
     }
 
-    /// Queues programs that last `each`, their `loading` included, of pages that take the channel for `sent`; `None`: they are copied
-    /// inside the die.
+    /// Queues programs that last `each`, including their `loading`, of pages that take the channel for `sent`;
+    /// `None`: copied inside the die.
     #[inline(always)]
     fn queue_programs(
         &mut self,
@@ -436,8 +435,9 @@ impl Cells {
         self.channel(die).book(at, at, page * count as u64).end
     }
 
-    /// Sends relocated pages over the channel of a die as they are programmed, each of which takes `each`; returns when the
-    /// first program may begin, so that neither it nor the last one does before its page has arrived but for its `loading`.
+    /// Sends relocated pages over the channel of a die as they are programmed, each taking `each`. Returns the
+    /// earliest start of the first program such that every page has arrived, except for its `loading`, when its
+    /// program starts.
     fn send_relocated(
         &mut self,
         at: Time,
@@ -451,20 +451,22 @@ impl Cells {
         at.max(first).max(last)
     }
 
-    /// When a die has done everything queued and its relocated data has crossed the channel, and what reads took of both ([`Lane::idle_at`]).
+    /// When a die has done everything queued and its relocated data has crossed the channel, including the time that
+    /// reads took from both ([`Lane::idle_at`]).
     pub(super) fn idle_at(&mut self, die: u32, at: Time) -> Time {
         let channel = self.channel(die).relocated_until();
         self.die(die).idle_at(at).max(channel)
     }
 
-    /// When `count` programs that last `each`, one after the other, may begin if they could at `start`.
+    /// The earliest start at or after `start` for `count` consecutive programs of length `each`, given the limit of
+    /// concurrent programs.
     #[inline]
     fn stagger(&mut self, at: Time, start: Time, each: Span, count: u32) -> Time {
         let Some(programs) = self.config.timing.programs else { return start };
         self.staggered.book(at, start, each * count as u64 / programs.max(1) as u64).start
     }
 
-    /// A background erase on one die, of a block with `skipped` pages that were never programmed.
+    /// Queues an erase on one die, of a block with `skipped` pages that were never programmed.
     pub(super) fn erase(&mut self, at: Time, die: u32, skipped: u32) -> Ticket {
         self.erase_for(at, die, self.config.timing.erase, skipped)
     }

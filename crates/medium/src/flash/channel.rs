@@ -1,24 +1,25 @@
-//! A channel: the host's transfers, each in the first gap of a [`Bus`], and those of relocated data, which yield to them.
+//! A channel: host transfers, each in the first gap of a [`Bus`], and transfers of relocated data, which yield to
+//! them.
 //!
-//! What yields to all others is done when everything is that was booked so far. So of those transfers the channel keeps only
-//! the time at which all its work ends: no gap is looked for, and how many they are does not matter.
+//! A transfer that yields to all others is done when everything booked so far is. So for those transfers the channel
+//! keeps only the time at which all its work ends: no gap search, and their number does not matter.
 //!
 //! Invariants
-//! 1. All that was booked fits into the time until the last transfer of the host ends and [`Channel::relocated_until`].
-//! 2. An end that was returned stays. Later transfers of the host delay those of relocated data that are booked after them.
+//! 1. Everything booked fits before the later of the end of the last host transfer and [`Channel::relocated_until`].
+//! 2. A returned end is not revised. Later host transfers delay relocated data that is booked after them.
 //!
-//! Simplified: a transfer of the host does not wait for the page of relocated data that is just under way.
+//! Simplified: a host transfer does not wait for the page of relocated data in progress.
 
 use nvlab_units::{Bus, Served, Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// The transfers of the dies of a channel.
+/// The channel of a group of dies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Channel {
     host: Bus,
     /// All transfers end by then.
     busy_until: Time,
-    /// Those of relocated data do.
+    /// All transfers of relocated data end by then.
     relocated_until: Time,
 }
 
@@ -33,7 +34,7 @@ impl Channel {
         self.host.book(now, at, span)
     }
 
-    /// Books transfers of relocated data, which may begin at `at`.
+    /// Books transfers of relocated data, which may start at `at`.
     #[inline]
     pub fn relocate(&mut self, at: Time, span: Span) -> Served {
         let start = self.busy_until.max(at);
@@ -42,7 +43,7 @@ impl Channel {
         Served { start, end: self.busy_until }
     }
 
-    /// When all relocated data has crossed, later than was returned by what the host's transfers took of it.
+    /// When all relocated data has crossed the channel, including the time that host transfers took since.
     #[inline]
     pub fn relocated_until(&self) -> Time {
         self.relocated_until

@@ -31,8 +31,8 @@ pub struct FlashConfig {
 }
 
 impl FlashConfig {
-    /// For how long a program keeps its die from the next one: also while data arrives that the registers could not take
-    /// before.
+    /// How long a program keeps its die from the next program: the program itself and the transfer of data that the
+    /// registers could not hold earlier.
     pub fn program_time(&self) -> Span {
         self.timing.program + self.loading()
     }
@@ -42,7 +42,7 @@ impl FlashConfig {
         mode.program + self.slc_loading(mode)
     }
 
-    /// The part of a page's transfer during which its die does nothing else.
+    /// The part of a page's transfer during which its die is blocked.
     pub(super) fn loading(&self) -> Span {
         let transfer = self.timing.transfer.transfer(self.geometry.page_bytes());
         self.timing.reads.registers.loading(transfer, self.timing.one_shot)
@@ -68,17 +68,17 @@ pub struct FlashTiming {
     /// From the arrival of the last byte until the error correction has decoded it: added to every host read. Decoding
     /// keeps pace with the channel, so it delays no other read.
     pub decode: Span,
-    /// Pages of a word line that one program operation writes. All must be in the registers before it begins, so most of
-    /// them wait until the program before is done ([`Registers`]).
+    /// Pages of a word line that one program operation writes. All must be in the registers before it starts, so most
+    /// of them wait until the previous program is done ([`Registers`]).
     pub one_shot: u32,
-    /// Register to cells: one program operation ([`Geometry::page_bytes`]).
+    /// Program time, register to cells, of one program operation ([`Geometry::page_bytes`]).
     pub program: Span,
-    /// Dies that program at the same time at most, if the supply of power or the controller allows no more. Programs are
-    /// then staggered: of n dies one begins every n-th part of a program's time.
+    /// Maximum number of dies that program at the same time, if limited by power supply or controller. Programs are
+    /// then staggered: with a limit of n, they start at least 1/n of a program time apart.
     pub programs: Option<u32>,
-    /// Erase of one block.
+    /// Time to erase one block.
     pub erase: Span,
-    /// The channel between controller and dies.
+    /// Rate of the channel between controller and dies.
     pub transfer: Rate,
     /// What a host access does to a program or erase in progress.
     pub interruption: Interruption,
@@ -108,7 +108,7 @@ impl FlashTiming {
 /// How a die reads its planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaneReads {
-    /// Planes over which the units of a page are spread. 1: one read of the cells at a time, whatever the part.
+    /// Planes over which the units of a page are spread. 1: one array read at a time, whatever the part.
     pub planes: u32,
     /// One command senses the same page of all planes (multi-plane read).
     pub together: bool,
@@ -119,7 +119,7 @@ pub struct PlaneReads {
 }
 
 impl PlaneReads {
-    /// One plane at a time, and transfers delay no sense.
+    /// One plane at a time; transfers do not delay array reads.
     pub const ONE: PlaneReads =
         PlaneReads { planes: 1, together: false, independent: false, registers: Registers::Unlimited };
 }
@@ -138,8 +138,8 @@ pub enum Registers {
 }
 
 impl Registers {
-    /// The part of a program's `transfer` for which it keeps the die waiting: what cannot cross the channel during the
-    /// program before.
+    /// The part of a program's `transfer` that blocks the die: data that cannot cross the channel during the previous
+    /// program.
     pub(super) fn loading(self, transfer: Span, one_shot: u32) -> Span {
         match self {
             Registers::One => transfer,
@@ -149,13 +149,13 @@ impl Registers {
     }
 }
 
-/// The mode in which a block of a part with several bits per cell is used with one: faster, more durable and smaller.
-/// The mode of a block is chosen while it is erased.
+/// SLC mode: a block of a part with several bits per cell is used with one, which makes it faster, more durable and
+/// smaller. The mode of a block is chosen while it is erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlcMode {
-    /// Program operations that fill a block, and units each writes: at most those of the geometry.
+    /// Program operations that fill a block; at most as many as in the geometry.
     pub pages_per_block: u32,
-    /// See `pages_per_block`.
+    /// Units per program operation; at most as many as in the geometry.
     pub units_per_page: u32,
     /// Cells to page register.
     pub read: Span,
@@ -163,11 +163,11 @@ pub struct SlcMode {
     pub program: Span,
     /// Erase of one block.
     pub erase: Span,
-    /// Rated cycles of a block that is always used so: each takes that share of the life of the block.
+    /// Rated cycles of a block that is always in SLC mode: each erase takes that share of the block's life.
     pub cycles: u32,
 }
 
-/// How long cells live.
+/// Endurance of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Endurance {
     /// Rated program/erase cycles of a block.
@@ -177,10 +177,10 @@ pub struct Endurance {
     pub spread: f64,
 }
 
-/// What goes wrong. `Faults::NONE` costs nothing at run time.
+/// Fault model. `Faults::NONE` costs nothing at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Faults {
-    /// Share of blocks marked bad at the factory.
+    /// Share of factory bad blocks.
     pub factory_bad: f64,
     /// Probability that one program operation fails on a block at its rated life; grows as (cycles/rated)^2.
     pub program_failure: f64,
@@ -188,14 +188,14 @@ pub struct Faults {
     pub erase_failure: f64,
     /// A block past its own endurance fails its next erase.
     pub wear_out: bool,
-    /// Bit errors against the correction budget; `None`: reads never fail.
+    /// Bit errors and the correction budget; `None`: reads never fail.
     pub bit_errors: Option<BitErrors>,
     /// Seed of everything random here.
     pub seed: u64,
 }
 
 impl Faults {
-    /// Nothing ever goes wrong.
+    /// No faults.
     pub const NONE: Faults = Faults {
         factory_bad: 0.0,
         program_failure: 0.0,
@@ -215,7 +215,7 @@ pub struct BitErrors {
     pub rate_worn: f64,
     /// Bits of one codeword.
     pub codeword_bits: u32,
-    /// Errors one codeword may have and still be corrected.
+    /// Correctable bit errors per codeword.
     pub correctable: u32,
     /// How often a failed read is retried with shifted reference voltages.
     pub retries: u32,

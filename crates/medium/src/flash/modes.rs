@@ -48,7 +48,7 @@ impl Modes {
         if self.is_slc(block) { self.pages_per_block } else { geometry.pages_per_block }
     }
 
-    /// Refuses pages that a block in SLC mode does not have.
+    /// Rejects page numbers that a block in SLC mode does not have.
     #[inline]
     pub fn check_pages(&self, block: BlockId, page: u32, count: u32, next: u32) -> Result<(), MediumError> {
         match page + count > self.pages_per_block {

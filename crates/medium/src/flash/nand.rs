@@ -55,7 +55,7 @@ enum Undo {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Erasing {
     block: BlockId,
-    /// The old contents of pages programmed since: number, payload and spare areas.
+    /// Old contents of pages programmed since: page number, payload and spare areas.
     overwritten: Vec<(u32, Vec<u8>)>,
 }
 
@@ -76,11 +76,11 @@ pub struct Nand<S: Store = ()> {
     programmed: Programmed,
     modes: Modes,
     slots: Slots,
-    /// A unit is found by its block and its number within it alone: one plane, one page of a word line, one mode, pages
-    /// programmed in order.
+    /// True if block and number within it determine a unit's place: one plane, one page per word line, one mode,
+    /// pages programmed in order.
     is_plain: bool,
     unsettled: VecDeque<Unsettled>,
-    /// One for each erase in `unsettled`, in the same order.
+    /// One per erase in `unsettled`, in the same order.
     erasing: VecDeque<Erasing>,
     /// Pages that cannot be trusted, by global page number: few, after a power cut or a failed program.
     damaged: Vec<(u32, Damage)>,
@@ -88,7 +88,7 @@ pub struct Nand<S: Store = ()> {
     superseded: Superseded,
     #[serde(skip)]
     doubtful: Doubtful,
-    /// The latest time passed to the lanes; a cut cannot come before it.
+    /// The latest time passed to the lanes; a cut cannot come earlier.
     latest: Time,
 }
 
@@ -186,7 +186,7 @@ impl<S: Store> Nand<S> {
     pub fn is_programmed(&self, block: BlockId, page: u32) -> bool {
         self.programmed.holds(block, page) == Some(true)
     }
-    /// True if a unit can be read, as far as is known without trying.
+    /// True if a unit is readable as far as known without reading it.
     pub fn is_readable(&self, unit: Ppa) -> bool {
         self.readable(unit).is_ok()
     }
@@ -195,8 +195,8 @@ impl<S: Store> Nand<S> {
     pub fn latest(&self) -> Time {
         self.latest
     }
-    /// Makes a block of an array that keeps no payload one in use: erased `erases` times, its first `pages` programmed
-    /// since. It must be erased.
+    /// Sets a block of an array without payload to a used state: erased `erases` times, its first `pages` programmed
+    /// since. The block must be erased.
     pub fn assume(&mut self, block: BlockId, pages: u32, erases: u32) {
         assert!(!S::KEEPS && self.pages_written(block) == 0, "block {} has pages of its own", block.0);
         self.cells.set_erase_count(block, erases);
@@ -215,7 +215,7 @@ impl<S: Store> Nand<S> {
         self.cells.layout.split(unit)
     }
 
-    /// The block and slot of a readable unit and the page of its word line that holds it, or why it cannot be read.
+    /// The block and slot of a readable unit and the page of its word line, or why it cannot be read.
     #[inline(always)]
     fn readable(&self, unit: Ppa) -> Result<(BlockId, u32, u32), MediumError> {
         let (block, page, slot) = self.split(unit);
@@ -250,14 +250,14 @@ impl<S: Store> Nand<S> {
         Some(self.slots.level(slot))
     }
 
-    /// The read of the cells that fetches `count` units of a page from `slot` on.
+    /// The array read that fetches `count` units of a page from `slot` on.
     #[inline]
     fn sense(&self, level: u32, slot: u32, count: u32) -> Sense {
         let (plane, planes) = self.slots.planes(slot, count);
         Sense { level, plane, planes }
     }
 
-    /// The block of readable units and the read of the cells that fetches them, or why they cannot be read.
+    /// The block of readable units and the array read that fetches them, or why they cannot be read.
     #[inline(always)]
     fn sensed(&self, first: Ppa, count: u32) -> Result<(BlockId, Sense), MediumError> {
         let (block, within) = self.cells.layout.split_block(first);
@@ -269,8 +269,8 @@ impl<S: Store> Nand<S> {
         Ok((block, self.sense(level, slot, count)))
     }
 
-    /// Reads, in the foreground, `count` units that one read of the cells fetches (see [`Nand::units_together`]).
-    /// `into` receives the payload if the store keeps bytes; it may be empty: see [`Nand::view`].
+    /// Reads, in the foreground, `count` units that one array read fetches (see [`Nand::units_together`]). `into`
+    /// receives the payload if the store keeps bytes; it may be empty: see [`Nand::view`].
     ///
     /// Errors: [`MediumError::Erased`], [`MediumError::Uncorrectable`], [`MediumError::OutOfRange`].
     #[inline(always)]
@@ -288,21 +288,21 @@ impl<S: Store> Nand<S> {
         Ok(served)
     }
 
-    /// How many units from `first` on the same read of the cells fetches.
+    /// How many units from `first` on are fetched by the same array read.
     #[inline]
     pub fn units_together(&self, first: Ppa) -> u32 {
         let per_read = self.slots.together();
         if per_read <= 1 { 1 } else { per_read - self.split(first).2 % per_read }
     }
 
-    /// Units that one read of the cells fetches at most: those of one plane, or of all if it senses them together. They
-    /// begin at a multiple of it within their page.
+    /// Maximum number of units per array read: those of one plane, or of all planes if it senses them together. They
+    /// start at a multiple of this number within their page.
     #[inline]
     pub fn units_per_read(&self) -> u32 {
         self.slots.together()
     }
 
-    /// The page of a word line that holds a unit of a page written with all bits, by its place in the page.
+    /// The page of a word line that holds a unit of a full-density page, by its slot in the page.
     #[inline]
     pub fn level(&self, slot: u32) -> u32 {
         self.slots.level(slot)
@@ -341,7 +341,7 @@ impl<S: Store> Nand<S> {
         Ok(spare)
     }
 
-    /// Where in the store the payload of a unit is.
+    /// Offset of a unit's payload in the store.
     #[inline]
     fn offset_of(&self, unit: Ppa) -> u64 {
         unit.0 as u64 * self.geometry().unit_bytes as u64
@@ -461,8 +461,8 @@ impl<S: Store> Nand<S> {
         self.cells.die(die).finish(ticket, at)
     }
 
-    /// When a die has done everything queued and its relocated data has crossed the channel, and what reads took of both
-    /// ([`nvlab_units::Lane::idle_at`]).
+    /// When a die has done everything queued and its relocated data has crossed the channel, including the time that
+    /// reads took from both ([`nvlab_units::Lane::idle_at`]).
     pub fn idle_at(&mut self, die: u32, at: Time) -> Time {
         self.cells.idle_at(die, at)
     }
@@ -478,7 +478,7 @@ impl<S: Store> Nand<S> {
         self.cells.idle_from(die)
     }
 
-    /// True if a die has begun at `at` what was queued after `from`; promises nothing.
+    /// True if a die has started work queued after `from` by `at`; promises nothing.
     pub fn has_begun(&mut self, die: u32, from: Ticket, at: Time) -> bool {
         self.cells.die(die).progress(at) > from
     }
@@ -489,7 +489,7 @@ impl<S: Store> Nand<S> {
     }
 }
 
-/// The bytes of a page: empty if the store keeps none.
+/// Payload and spare areas of a page; empty if the store keeps no bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Payload<'a> {
     /// [`Geometry::page_bytes`] bytes.

@@ -70,7 +70,7 @@ struct UndoErase {
 #[derive(Clone, Debug)]
 pub struct Nor<S: Store = ()> {
     cells: Cells,
-    /// Pages programmed in each block since its erase, one in parts once for each part.
+    /// Pages programmed in each block since its erase; a page programmed in parts counts once per part.
     programmed: Vec<u32>,
     half_erased: BTreeSet<BlockId>,
     unsettled: VecDeque<Unsettled>,
@@ -134,7 +134,7 @@ impl<S: Store> Nor<S> {
     pub fn is_half_erased(&self, block: BlockId) -> bool {
         self.half_erased.contains(&block)
     }
-    /// The number of steps and erases that a cut may still undo.
+    /// Number of steps and erases that a cut may still undo.
     pub fn unsettled(&self) -> usize {
         self.unsettled.len()
     }
@@ -301,9 +301,9 @@ impl<S: Store> Nor<S> {
         }
     }
 
-    /// Occupies a die in the foreground for `span`, in which it is read `reads` times. The operation in progress is
-    /// suspended as by a read even if `reads` is 0: the controller then uses the path to the die for something else.
-    /// Queued work resumes only after the part's resume wait, whether or not it had begun (eNVy section 3.4).
+    /// Occupies a die in the foreground for `span`, counting `reads` reads. The operation in progress is suspended as by a
+    /// read even if `reads` is 0: the controller then uses the path to the die for something else. Queued work resumes
+    /// only after the part's resume wait, whether or not it had started (eNVy section 3.4).
     #[inline]
     pub fn occupy(&mut self, at: Time, die: u32, reads: u64, span: Span) -> Served {
         self.latest = self.latest.max(at);
@@ -359,7 +359,8 @@ impl<S: Store> Nor<S> {
         self.latest = self.latest.max(at);
         self.cells.die(die).finish(ticket, at)
     }
-    /// When a die has done everything queued, and what reads took of it ([`nvlab_units::Lane::idle_at`]).
+    /// When a die has done everything queued, including the time that reads took from it
+    /// ([`nvlab_units::Lane::idle_at`]).
     pub fn idle_at(&mut self, die: u32, at: Time) -> Time {
         self.cells.die(die).idle_at(at)
     }
@@ -412,7 +413,7 @@ impl<S: Store> Nor<S> {
         }
     }
 
-    /// Refuses bytes that would set a bit.
+    /// Rejects bytes that would set a bit.
     fn check_bits(&self, offset: u64, data: &[u8]) -> Result<(), MediumError> {
         let mut held = [0; 256];
         for (chunk, at) in data.chunks(held.len()).zip((offset..).step_by(held.len())) {

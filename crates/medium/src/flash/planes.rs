@@ -1,24 +1,25 @@
 //! How reads use the planes of a die and their page registers, and where in a page each unit lies.
 //!
 //! Invariants
-//! 1. A die senses one page at a time, or one of each plane if planes read independently; a command that senses the
-//!    same page of several planes waits for all of them.
-//! 2. A plane begins no sense before its registers can hold what it fetches ([`Registers`]).
+//! 1. A die senses one page at a time, or one per plane if planes read independently; a command that senses the same
+//!    page of
+//!    several planes waits for all of them.
+//! 2. A plane starts no sense before its registers can hold the result ([`Registers`]).
 //!
-//! Layout of a page of the array: plane by plane, then page by page of the word line, so that consecutive units lie in
-//! the same page of all planes, which one command can sense. With one plane the pages of a word line alternate.
+//! Layout of a page of the array: plane by plane, then page by page of the word line, so that consecutive units are
+//! in the same page of all planes, which one command can sense. With one plane, the pages of a word line alternate.
 //!
-//! Simplified: the data of a program on its way occupies no register, and the decoder keeps pace with the channel.
+//! Simplified: the data of a program in transfer occupies no register, and the decoder keeps up with the channel.
 
 use super::channel::Channel;
 use super::config::{FlashTiming, PlaneReads, Registers};
 use nvlab_units::{Interruption, Lane, Served, Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// The page of a word line and the planes that one read of the cells senses.
+/// One array read: the page of the word line and the planes sensed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sense {
-    /// Page of the word line; [`super::cells::SLC_LEVEL`] in a block used with one bit per cell.
+    /// Page of the word line; [`super::cells::SLC_LEVEL`] in SLC mode.
     pub level: u32,
     /// First plane.
     pub plane: u32,
@@ -31,18 +32,18 @@ impl Sense {
     pub const ONLY: Sense = Sense { level: 0, plane: 0, planes: 1 };
 }
 
-/// Where the units of a page lie.
+/// Placement of the units of a page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Slots {
     /// Page of the word line and plane of every unit; empty if all are 0.
     places: Vec<(u8, u8)>,
-    /// Units that one command fetches at most.
+    /// Maximum number of units per command.
     together: u32,
 }
 
 impl Slots {
-    /// The units of a page of `units` units. Panics if there are no planes or more than 256, or if the page is not as
-    /// large on all of them.
+    /// The units of a page of `units` units. Panics if there are no planes or more than 256, or if the planes hold
+    /// different numbers of units.
     pub fn new(timing: &FlashTiming, units: u32) -> Slots {
         let (levels, per_read) = (timing.read.len() as u32, timing.units_per_read.max(1));
         let planes = timing.reads.planes;
@@ -53,7 +54,7 @@ impl Slots {
         Slots { places, together: per_read * if timing.reads.together { planes } else { 1 } }
     }
 
-    /// True if all units lie in the only plane, and in the only page of a word line.
+    /// True if all units are in the only plane and the only page of a word line.
     pub fn are_alike(&self) -> bool {
         self.places.is_empty()
     }
@@ -72,19 +73,19 @@ impl Slots {
         (first, plane(slot + count - 1).saturating_sub(first) + 1)
     }
 
-    /// Units that one command fetches at most; a page holds a whole number of such groups.
+    /// Maximum number of units per command; a page holds a whole number of such groups.
     #[inline]
     pub fn together(&self) -> u32 {
         self.together
     }
 }
 
-/// What the registers of a plane do.
+/// Registers of a plane.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Plane {
-    /// The next sense may begin.
+    /// Earliest start of the next sense.
     ready: Time,
-    /// The last transfer ends.
+    /// End of the last transfer.
     transferred: Time,
 }
 
@@ -92,7 +93,7 @@ struct Plane {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Planes {
     reads: PlaneReads,
-    /// Plane `p` of die `d` at `d * planes + p`; empty if planes are never told apart.
+    /// Plane `p` of die `d` at `d * planes + p`; empty if planes need not be distinguished.
     planes: Vec<Plane>,
 }
 
@@ -103,7 +104,7 @@ impl Planes {
         Planes { reads, planes: vec![Plane::default(); count as usize] }
     }
 
-    /// True if a read only occupies its die for the time of the sense.
+    /// True if a read occupies its die only for the time of the sense.
     #[inline(always)]
     pub fn are_plain(&self) -> bool {
         self.planes.is_empty()

@@ -63,7 +63,7 @@ impl Programmed {
         self.written.get(block.0 as usize).is_some_and(|pages| unit < pages * units_per_page)
     }
 
-    /// True if the page is programmed; `None` if there is no such block.
+    /// True if the page is programmed; `None` if the block does not exist.
     #[inline]
     pub fn holds(&self, block: BlockId, page: u32) -> Option<bool> {
         let below = page < *self.written.get(block.0 as usize)?;
@@ -75,7 +75,7 @@ impl Programmed {
         self.bits[block.0 as usize * self.words + page as usize / 64]
     }
 
-    /// Programs these pages, if they may be programmed now.
+    /// Marks pages as programmed, if the rules allow it now.
     #[inline]
     pub fn program(&mut self, block: BlockId, page: u32, count: u32) -> Result<(), MediumError> {
         let written = &mut self.written[block.0 as usize];
@@ -87,7 +87,7 @@ impl Programmed {
         self.program_out_of_order(block, page, count)
     }
 
-    /// [`Programmed::program`] of pages that are not the next ones, or where pages may be programmed in any order.
+    /// [`Programmed::program`] of pages that are not the next ones, or if any order is allowed.
     #[inline(never)]
     fn program_out_of_order(&mut self, block: BlockId, page: u32, count: u32) -> Result<(), MediumError> {
         let next = self.written[block.0 as usize];
@@ -102,7 +102,7 @@ impl Programmed {
         Ok(())
     }
 
-    /// Makes these pages programmed ones, whatever they are.
+    /// Marks pages as programmed without checking the rules.
     pub fn set(&mut self, block: BlockId, page: u32, count: u32) {
         let written = &mut self.written[block.0 as usize];
         *written = (*written).max(page + count);
@@ -114,7 +114,7 @@ impl Programmed {
         }
     }
 
-    /// Undoes the newest program of a block, which had not begun.
+    /// Reverses the newest program of a block, which had not started.
     pub fn unset(&mut self, block: BlockId, page: u32) {
         if self.words > 0 {
             self.bits[block.0 as usize * self.words + page as usize / 64] &= !bit(page);

@@ -22,18 +22,18 @@ impl Retries {
         Retries { errors, good: vec![-1.0; ((WEAR_MAX * STEPS) as usize + 1) * attempts] }
     }
 
-    /// Retries after which a read is given up.
+    /// Maximum number of retries of a read.
     pub fn most(&self) -> u32 {
         self.errors.retries
     }
 
-    /// Codewords that hold so many bytes.
+    /// Number of codewords for this many bytes.
     pub fn codewords(&self, bytes: u32) -> u32 {
         (bytes * 8).div_ceil(self.errors.codeword_bits)
     }
 
-    /// Draws how often a read of `codewords` codewords of a block is repeated; `None`: even the last repetition fails.
-    /// `wear` is its erases over its rated cycles; `draw` returns numbers from 0 to 1.
+    /// Draws how often a read of `codewords` codewords is repeated; `None`: even the last retry fails. `wear` is the
+    /// block's erases over its rated cycles; `draw` returns numbers from 0 to 1.
     #[inline]
     pub fn draw(&mut self, wear: f64, codewords: u32, mut draw: impl FnMut() -> f64) -> Option<u32> {
         let step = (wear.min(WEAR_MAX) * STEPS).round() as usize;

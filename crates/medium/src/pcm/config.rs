@@ -9,13 +9,13 @@ use nvlab_units::Span;
 /// (slide 9): words of 64 B (a line), read 67 ns, program 215 ns, many banks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PcmConfig {
-    /// Bytes.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
     /// Bytes that one access reads or programs. A power of two.
     pub word_bytes: u32,
-    /// Reading words.
+    /// Time to read words.
     pub read: Access,
-    /// One program step: [`PcmConfig::words_per_step`] words.
+    /// Time of one program step of [`PcmConfig::words_per_step`] words.
     pub program: Span,
     /// Neighbouring (aligned) words programmed at the same time. A power of two.
     pub words_per_step: u32,
@@ -27,12 +27,12 @@ pub struct PcmConfig {
     pub atomic_bytes: u32,
     /// What a power cut does to the atomic unit in progress.
     pub tear: Tear,
-    /// Banks that work in parallel.
+    /// Banks that operate in parallel.
     pub banks: u32,
     /// Consecutive bytes in one bank; a multiple of the step, the line and the atomic unit. Ignored with one
     /// bank.
     pub stripe_bytes: u64,
-    /// Seed for what a cut leaves.
+    /// Seed of the random contents after a cut.
     pub seed: u64,
 }
 
@@ -54,7 +54,7 @@ pub enum Selection {
 pub struct LineWear {
     /// Bytes of a line; a multiple of the step. A power of two.
     pub line_bytes: u32,
-    /// Writes a line survives (system 003 slide 5: 1 M).
+    /// Writes a line endures (system 003 slide 5: 1 M).
     pub endurance: u32,
     /// True: a write that would exceed the endurance is refused. False: it is only counted.
     pub refuse: bool,

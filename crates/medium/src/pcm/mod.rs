@@ -10,10 +10,11 @@
 //! 3. Wear counts accepted writes. A power cut does not undo it: the count may be too high by the writes that
 //!    the cut dropped, never too low.
 //!
-//! Store layout: the bytes, in the order of the cells or in that of the caller ([`Placed`]), then from the next multiple of 8 on
-//! the write count of each line (u32, little-endian), so that a later process can reopen the memory ([`Pcm::reopen`]).
+//! Store layout: the bytes, in the order of the cells or of the caller ([`Placed`]), then, from the next multiple of
+//! 8 on, the write count of each line (u32, little-endian), so that a later process can reopen the memory
+//! ([`Pcm::reopen`]).
 //!
-//! Simplified: a line wears as a whole whenever a write programmed a word of it. Pessimistic for writes of less.
+//! Simplified: a line wears as a whole whenever a write programs a word of it. Pessimistic for smaller writes.
 
 mod config;
 mod select;
@@ -30,14 +31,14 @@ use prefetch_index::prefetch_index;
 use select::Select;
 use tear::{frontier, spoil};
 
-/// What a memory did.
+/// Statistics of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcmStats {
     /// Reads, without the comparing reads of writes.
     pub read: Tally,
     /// Writes, including their comparing reads.
     pub write: Tally,
-    /// Steps programmed.
+    /// Program steps.
     pub steps: u64,
     /// Steps skipped because no word in them differed.
     pub steps_spared: u64,
@@ -53,7 +54,7 @@ pub struct Pcm<S: Store> {
     word_shift: u32,
     /// The pieces into which a write is split for planning: lines if their wear is counted, otherwise stripes.
     plan_bytes: u64,
-    /// Every step is programmed, and no line is ever too worn for it.
+    /// True if every step is programmed and no write is ever refused for wear.
     unplanned: bool,
     /// An aligned range of `1 << plan_shift` bytes is inside one such piece.
     plan_shift: u32,
@@ -83,7 +84,7 @@ fn part(slice: &[u8], start: u64, (offset, bytes): (u64, u64)) -> &[u8] {
     &slice[(offset - start) as usize..(offset - start + bytes) as usize]
 }
 
-/// The old and the new bytes of a range, where known.
+/// Old and new bytes of a range, if known.
 type Content<'a> = Option<(&'a [u8], &'a [u8])>;
 
 /// The content of one piece of the range.
@@ -106,7 +107,7 @@ impl<S: Store> Pcm<S> {
         for (line, writes) in (0..).zip(&mut pcm.wear) {
             let mut record = [0; 4];
             pcm.store.read(wear_record(&pcm.config, line), &mut record);
-            // A larger count is a damaged record: no line is written that often.
+            // A larger count is damaged: no line is written that often.
             *writes = u32::from_le_bytes(record).min(1 << 31);
         }
         pcm
@@ -134,12 +135,12 @@ impl<S: Store> Pcm<S> {
         }
     }
 
-    /// Its configuration.
+    /// The configuration it was made with.
     pub fn config(&self) -> &PcmConfig {
         &self.config
     }
 
-    /// What it has done so far.
+    /// Statistics since it was made or reset.
     pub fn stats(&self) -> &PcmStats {
         &self.stats
     }
@@ -159,7 +160,7 @@ impl<S: Store> Pcm<S> {
         self.undo.len()
     }
 
-    /// Refuses a write that would program a worn-out line.
+    /// Rejects a write that would program a worn-out line.
     fn check_wear(&self, offset: u64, bytes: u64, content: Content<'_>) -> Result<(), MediumError> {
         let Some(wear) = self.config.wear.filter(|wear| wear.refuse && bytes > 0) else { return Ok(()) };
         let line_of = |offset: u64| (offset / wear.line_bytes as u64) as usize;
@@ -196,7 +197,7 @@ impl<S: Store> Pcm<S> {
         }
     }
 
-    /// Wears the lines of a write where every step is programmed, whatever the content; returns the steps.
+    /// Wears the lines of a write if every step is programmed, whatever the content; returns the number of steps.
     #[inline(always)]
     fn wear_all(&mut self, offset: u64, bytes: u64) -> u64 {
         let steps = aligned_count(offset, bytes, self.select.step_shift);
@@ -240,7 +241,8 @@ impl<S: Store> Pcm<S> {
         load.steps += steps;
     }
 
-    /// A write inside one bank that programs every step and is never refused; no bytes are kept. `None`: it is another one.
+    /// A write inside one bank that programs every step and is never refused, without payload. `None`: the general
+    /// case applies.
     #[inline(always)]
     fn put_unplanned(&mut self, at: Time, offset: u64, bytes: u64) -> Option<Served> {
         if S::KEEPS || !self.unplanned {
@@ -252,8 +254,8 @@ impl<S: Store> Pcm<S> {
         Some(self.banks.serve_one(bank, at, busy))
     }
 
-    /// A write to cells whose range has been checked. `content` is its old and new bytes, where known; with payload they are
-    /// kept at `kept`, unless they are not known: then nothing changes in the store.
+    /// A write to cells whose range has been checked. `content` is its old and new bytes, if known; with payload they
+    /// are stored at `kept`; if unknown, the store does not change.
     fn put(
         &mut self,
         at: Time,
@@ -341,7 +343,7 @@ impl<S: Store> InPlace for Pcm<S> {
         self.read_at(at, Place { cells: offset, kept: offset }, bytes, into)
     }
 
-    // Always: see [`crate::StartGap`].
+    // Always inlined: see [`crate::StartGap`].
     #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         self.write_at(at, Place { cells: offset, kept: offset }, bytes, data)
@@ -382,7 +384,7 @@ impl<S: Store> Placed for Pcm<S> {
         Ok(self.sense(at, place.cells, bytes))
     }
 
-    // Always: see [`crate::StartGap`].
+    // Always inlined: see [`crate::StartGap`].
     #[inline(always)]
     fn write_at(&mut self, at: Time, place: Place, bytes: u64, data: &[u8]) -> Result<Served, MediumError> {
         let Place { cells: offset, kept } = place;

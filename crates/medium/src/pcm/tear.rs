@@ -1,4 +1,4 @@
-//! What a power cut leaves of the write in progress: how far it had come, and the words it was at.
+//! What a power cut leaves of the write in progress: how far it had come, and the words being programmed.
 
 use super::config::PcmConfig;
 use super::part;

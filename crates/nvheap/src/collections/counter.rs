@@ -1,4 +1,4 @@
-//! A count that threads change without being in each other's way: each adds to a stripe of its own.
+//! A counter without contention: each thread adds to its own stripe.
 
 use crate::error::Result;
 use crate::persist::{Brand, Persist, Shape};
@@ -45,7 +45,7 @@ impl<H: Brand> Counter<H> {
         self.stripes[Self::mine(tx)].as_ref().map(|stripe| Stripe(stripe.word()))
     }
 
-    /// Adds to the stripe of this thread, and makes it if it has none yet: it may have one since somebody looked.
+    /// Adds to the stripe of this thread; creates it if it does not exist, checked again under the write borrow.
     pub fn add(&mut self, tx: &Tx<'_, H>, more: i64) -> Result<()> {
         if let Some(stripe) = self.stripe(tx) {
             return stripe.add(tx, more);

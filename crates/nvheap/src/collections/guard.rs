@@ -1,4 +1,4 @@
-//! What maps lend of their entries.
+//! Borrows of map entries.
 
 use crate::tx::RawTx;
 use std::fmt;
@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::{Deref, DerefMut};
 
-/// A key or value as it was when it was read; a change made later in the transaction does not show.
+/// A key or value as of the time it was read; later changes in the same transaction are not visible.
 pub struct Ref<'t, T> {
     value: ManuallyDrop<T>,
-    /// Where another copy is, which is as good, if it has pointers: in what is the transaction's they are trusted.
+    /// Another copy that is equally good, if the value has pointers: those in the transaction's own memory are
+    /// trusted.
     place: Option<&'t T>,
     /// It cannot leave the transaction.
     of: PhantomData<(&'t (), *const T)>,
@@ -46,8 +47,8 @@ pub(super) trait Lends<V> {
     fn value_mut(&mut self, index: usize) -> &mut V;
 }
 
-/// A value to be changed. The node that it lies in is borrowed with it: until it is dropped, other keys of the same node
-/// cannot be changed, and an attempt fails with [`crate::Error::Borrowed`].
+/// A value borrowed mutably. Its whole node is borrowed: until this is dropped, other keys of the same node cannot be
+/// changed, and an attempt fails with [`crate::Error::Borrowed`].
 pub struct RefMut<'t, V> {
     node: Box<dyn Lends<V> + 't>,
     index: usize,

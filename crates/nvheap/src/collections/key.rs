@@ -1,4 +1,4 @@
-//! What maps ask of keys.
+//! Requirements of maps on their keys.
 
 use crate::error::Result;
 use crate::hash::{fold, hash_bytes};
@@ -10,10 +10,11 @@ use std::hash::{Hash, Hasher};
 
 /// A key of [`crate::PBTreeMap`] or [`crate::PHashMap`].
 ///
-/// Every type with an order and a hash is one and is looked up by its references; [`PString`] is looked up by `&str`. The hash
-/// is part of the format, so `Hash` must not change between versions of a program: `#[derive(Hash)]` does not.
+/// Every type with an order and a hash is a key and is looked up by reference; [`PString`] is looked up by `&str`.
+/// The hash is part of the format, so `Hash` must not change between versions of a program: `#[derive(Hash)]` does
+/// not.
 pub trait Key<H: Brand>: Persist<H> {
-    /// What it is looked up by.
+    /// The type used to look up a key.
     type Query: ?Sized;
 
     /// Compares it with a query.

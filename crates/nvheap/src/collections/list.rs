@@ -13,8 +13,8 @@ use std::ops::{Deref, DerefMut};
 
 /// A doubly linked list.
 ///
-/// Its length and ends are part of the object it lies in, as those of a [`crate::PVec`]: changing it needs that object for a
-/// change. A list of any length is destroyed in constant memory.
+/// Its length and ends are part of the object that contains it, as with [`crate::PVec`]: changing the list needs a
+/// mutable borrow of that object. A list of any length is destroyed in constant memory.
 #[repr(C)]
 pub struct PList<T, H: Brand> {
     first: Option<PBox<Node<T, H>, H>>,
@@ -115,7 +115,7 @@ impl<T, H: Brand> Deref for Item<'_, T, H> {
     }
 }
 
-/// A value of a list, for a change.
+/// A value of a list, borrowed mutably.
 #[derive(Debug)]
 pub struct ItemMut<'t, T, H: Brand>(Write<'t, Node<T, H>>);
 
@@ -146,12 +146,12 @@ impl<T, H: Brand> PList<T, H> {
         PList { first: None, last: Back::NONE, len: 0 }
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether it has no elements.
+    /// True if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -189,7 +189,7 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
         checked(tx, write::<Node<T, H>, H>(tx.raw, back.word.ok_or_else(|| damaged(tx))?)?)
     }
 
-    /// Puts a value in front of the others.
+    /// Inserts a value at the front.
     pub fn push_front(&mut self, tx: &Tx<'_, H>, value: T) -> Result<()> {
         self.trust(tx)?;
         let next = self.first.take();
@@ -205,7 +205,7 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
         Ok(())
     }
 
-    /// Puts a value behind the others.
+    /// Appends a value.
     pub fn push_back(&mut self, tx: &Tx<'_, H>, value: T) -> Result<()> {
         self.trust(tx)?;
         let node = Node { next: None, previous: self.last, value: MaybeUninit::new(value), has_value: 1 };
@@ -220,14 +220,14 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
         Ok(())
     }
 
-    /// Takes the first value off.
+    /// Removes the first value and returns it.
     pub fn pop_front(&mut self, tx: &Tx<'_, H>) -> Result<Option<T>> {
         let Some(first) = &self.first else { return Ok(None) };
         let first = Back::to(first);
         self.unlink(tx, first).map(Some)
     }
 
-    /// Takes the last value off.
+    /// Removes the last value and returns it.
     pub fn pop_back(&mut self, tx: &Tx<'_, H>) -> Result<Option<T>> {
         match self.last.word {
             Some(_) => self.unlink(tx, self.last).map(Some),
@@ -269,19 +269,19 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
         self.last.word.map(|_| Self::read_back(tx, self.last).map(Item)).transpose()
     }
 
-    /// The first value, for a change.
+    /// The first value, borrowed mutably.
     pub fn front_mut<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Option<ItemMut<'t, T, H>>> {
         self.trust(tx)?;
         self.first.as_ref().map(|first| Self::write_back(tx, Back::to(first)).map(ItemMut)).transpose()
     }
 
-    /// The last value, for a change.
+    /// The last value, borrowed mutably.
     pub fn back_mut<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Option<ItemMut<'t, T, H>>> {
         self.trust(tx)?;
         self.last.word.map(|_| Self::write_back(tx, self.last).map(ItemMut)).transpose()
     }
 
-    /// All values, from both ends.
+    /// Iterates over all values, from either end.
     pub fn iter<'t>(&'t self, tx: &'t Tx<'_, H>) -> Iter<'t, T, H> {
         let first = self.first.as_ref().map_or(Back::NONE, Back::to);
         // If it is refused, the transaction cannot commit.
@@ -289,7 +289,7 @@ impl<T: Persist<H>, H: Brand> PList<T, H> {
         Iter { tx, front: first, back: self.last, left }
     }
 
-    /// Removes the values of which `keep` says no.
+    /// Removes the values for which `keep` returns false.
     pub fn retain(&mut self, tx: &Tx<'_, H>, mut keep: impl FnMut(&T) -> bool) -> Result<()> {
         self.trust(tx)?;
         let mut at = self.first.as_ref().map(Back::to);

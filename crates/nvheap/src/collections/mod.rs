@@ -1,8 +1,8 @@
 //! Collections that grow and shrink entry by entry: [`PBTreeMap`], [`PHashMap`] and [`PList`].
 //!
-//! Methods are named as those of std's collections; each takes the transaction and returns a [`crate::Result`]. A map is
-//! shared: its methods take `&self`, and transactions that change different nodes of it do not conflict. What they lend is
-//! [`Ref`], a copy of the moment, and [`RefMut`].
+//! Methods are named as those of std's collections; each takes the transaction and returns a [`crate::Result`]. A map
+//! is shared: its methods take `&self`, and transactions that change different nodes of it do not conflict. They
+//! return [`Ref`], a copy of the value at that moment, and [`RefMut`].
 //!
 //! An insertion or removal changes three or four words of one node, and a count.
 

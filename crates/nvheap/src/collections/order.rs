@@ -74,7 +74,7 @@ mod tests {
 
     /// Against a list of used slots.
     #[test]
-    fn it_is_a_permutation_whatever_is_done() {
+    fn an_order_stays_a_permutation() {
         let (mut order, mut model, mut word) = (Order::EMPTY, Vec::new(), 1_u64);
         for _ in 0..20_000 {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,5 +1,4 @@
-//! Whether a heap is consistent: every block, every pointer, every count and every value; and which objects keep each other
-//! alive.
+//! Checks that a heap is consistent: every block, pointer, count and value; finds objects that keep each other alive.
 
 use super::cycles;
 use super::schema::{Form, Pointing, Type};
@@ -12,7 +11,7 @@ use crate::tx::value_at;
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU64;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
     /// Objects and array blocks in use.
@@ -21,24 +20,25 @@ pub struct Check {
     pub bytes: u64,
     /// Pages of 64 KiB without blocks.
     pub free_pages: u64,
-    /// Whether the heap has checksums, all of which were compared.
+    /// Whether the heap has checksums; all were compared.
     pub checksums: bool,
-    /// Blocks that nothing reaches from the root: circles, what a program has forgotten, and what only these point to.
+    /// Blocks not reachable from the root: cycles, objects that the program has forgotten, and what only these point
+    /// to.
     pub unreachable: u64,
     /// Bytes of those blocks.
     pub unreachable_bytes: u64,
-    /// Circles of objects that keep each other alive.
+    /// Cycles of objects that keep each other alive.
     pub cycle_count: u64,
-    /// The largest of them, at most 100, those that nothing reaches first.
+    /// The largest cycles, at most 100, unreachable ones first.
     pub cycles: Vec<Cycle>,
-    /// What is wrong, at most 100 of them. Empty for a heap that only this library has written to.
+    /// The problems found, at most 100. None in a heap that only this library has written to.
     pub problems: Vec<Error>,
 }
 
 /// Objects that keep each other alive: each can be reached from each other.
 #[derive(Clone, Debug)]
 pub struct Cycle {
-    /// Whether the root leads to it. If not, no program can use it any more.
+    /// Whether the root reaches it. If not, no program can use it.
     pub is_reachable: bool,
     /// Objects and array blocks.
     pub blocks: u64,
@@ -46,7 +46,7 @@ pub struct Cycle {
     pub bytes: u64,
     /// Their types, with the number of each.
     pub types: Vec<(String, u64)>,
-    /// Where the first lies, in bytes from the beginning of the file.
+    /// Offset of the first object, in bytes from the beginning of the file.
     pub at: u64,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Checker<'v> {
 }
 
 impl<'v> Checker<'v> {
-    /// Checks a heap that nobody changes meanwhile. Objects `kept` by handles count as reachable.
+    /// Checks a heap that does not change during the check. Objects `kept` by handles count as reachable.
     pub fn run(view: View<'v>, root: u64, kept: &[u64]) -> Result<Checked> {
         let mut problems = Problems::default();
         sums::compare(view, &mut problems)?;
@@ -138,7 +138,7 @@ impl<'v> Checker<'v> {
                 self.marks[index].strong += 1;
                 self.see(index);
             }
-            _ => self.problems.add(at, "the root is no object of its type"),
+            _ => self.problems.add(at, "the root is not an object of its type"),
         }
     }
 
@@ -200,7 +200,7 @@ impl<'v> Checker<'v> {
         let Edge { home, kind, at, tag } = edge;
         if kind.pointing == Pointing::Back {
             if is_whole && self.survey.find(at).is_none_or(|to| self.survey.blocks[to].meta.tag() != tag) {
-                self.problems.add(home, "a pointer back leads to no block of its type");
+                self.problems.add(home, "a back pointer points to no block of its type");
             }
             return Ok(());
         }
@@ -210,7 +210,7 @@ impl<'v> Checker<'v> {
         }
         let to = self.survey.find(at).filter(|&to| self.survey.blocks[to].meta.tag() == tag);
         let Some(to) = to else {
-            self.problems.add(home, "a pointer leads to no block of its type");
+            self.problems.add(home, "a pointer points to no block of its type");
             return Ok(());
         };
         if !edge.is_owner() {
@@ -270,8 +270,8 @@ impl<'v> Checker<'v> {
         Ok(())
     }
 
-    /// Whether a list has as many elements as it says, and each leads back to the one before. Pointers that lead to no element
-    /// are found where pointers are followed.
+    /// Checks that a list has as many elements as it says, and that each points back to the one before. Pointers that
+    /// lead to no element are found where pointers are followed.
     fn list(&mut self, form: &Form, home: u64) -> Result<()> {
         let word = |at: u64| self.view.memory.load_words(at, 1).map(|words| NonZeroU64::new(words[0]));
         let field = |form: &Form, name| form.field(name).map_or(0, |field| field.offset);
@@ -294,7 +294,7 @@ impl<'v> Checker<'v> {
             (next, last, count) = (word(value + field(node, "next"))?, next, count + 1);
         }
         if count != len {
-            self.problems.add(home, format!("a list of {count} elements says that it has {len}"));
+            self.problems.add(home, format!("a list of {count} elements has length {len}"));
         }
         if word(home + field(form, "last"))? != last {
             self.problems.add(home, "the end of a list is not its last element");
@@ -319,7 +319,7 @@ impl<'v> Checker<'v> {
         Ok(())
     }
 
-    /// What is left points to what is left: its references count.
+    /// Unreachable objects that point to unreachable objects: their references count.
     fn unreachable(&mut self) -> Result<Vec<usize>> {
         let is_left =
             |&index: &usize| !self.marks[index].is_seen && self.survey.blocks[index].meta.strong() > 0;
@@ -336,8 +336,8 @@ impl<'v> Checker<'v> {
         Ok(left)
     }
 
-    /// Fewer references counted than there are is damage: an object would go too early. More are a leak: a program has forgotten
-    /// pointers.
+    /// Fewer references counted than exist is damage: an object would be destroyed too early. More are a leak: a
+    /// program has forgotten pointers.
     fn counts(&mut self, unreachable: &mut Vec<usize>) -> Result<()> {
         for (index, (block, mark)) in self.survey.blocks.iter().zip(&self.marks).enumerate() {
             let (strong, weak) = (block.meta.strong(), block.meta.weak());
@@ -349,7 +349,7 @@ impl<'v> Checker<'v> {
                 );
                 self.problems.add(block.at, why);
             } else if strong == 0 && weak == 0 && !mark.is_listed {
-                self.problems.add(block.at, "a block that nothing refers to");
+                self.problems.add(block.at, "an unreferenced block");
             } else if !mark.is_listed && link != if strong == 0 { block.at } else { 0 } {
                 self.problems.add(block.at, "an object is linked to a list that it is not in");
             } else if strong == 0 && mark.weak == 0 && !mark.is_listed {
@@ -362,7 +362,7 @@ impl<'v> Checker<'v> {
     }
 }
 
-/// The circles in words.
+/// Describes the cycles.
 fn report(view: View<'_>, survey: &Survey, unreachable: &[usize], groups: Vec<Vec<u32>>) -> Vec<Cycle> {
     let lost: HashSet<usize> = unreachable.iter().copied().collect();
     let bytes =

@@ -1,4 +1,4 @@
-//! The entries of maps and lists, read from their nodes. Circles of nodes, which only damage makes, end in an error.
+//! The entries of maps and lists, read from their nodes. Cycles of nodes, which only damage creates, end in an error.
 
 use super::schema::Form;
 use super::valid::word;
@@ -24,7 +24,7 @@ struct Node<'v> {
 }
 
 fn lacks(at: u64, what: &str) -> Error {
-    Error::damaged(at, format!("this is no {what}"))
+    Error::damaged(at, format!("this is not a valid {what}"))
 }
 
 /// The child behind all entries of an inner node.
@@ -72,7 +72,7 @@ impl<'v> Reader<'v> {
                 let index = position.checked_sub(1).map_or(LAST_CHILD, |before| node.slots[before]);
                 let child = reference(&node.bytes, index * 8).ok_or_else(|| lacks(at, "inner node"))?;
                 if path.len() == HEIGHT_MAX {
-                    return Err(Error::damaged(at, "a map of more levels than there can be"));
+                    return Err(Error::damaged(at, "a map with too many levels"));
                 }
                 if self.is_exhausted() {
                     break;

@@ -1,10 +1,10 @@
-//! Makes the file of a heap as small as what it holds: its blocks are copied, one behind the other, into a new file beside it,
-//! which replaces it.
+//! Shrinks the file of a heap to its contents: the blocks are copied, one after the other, into a new file in the
+//! same folder, which replaces it.
 //!
 //! The new file is checked before it replaces the old one ([`crate::replace`]).
 //!
-//! Rejected: moving blocks within the file by transactions. A block that moves changes every pointer to it; those of one object may
-//! be more than a log holds.
+//! Rejected: moving blocks within the file by transactions. A block that moves changes every pointer to it; the
+//! pointers to one object may be more than a log holds.
 
 use super::Inspection;
 use super::survey::{Survey, View};
@@ -24,17 +24,18 @@ use nvlab_os::file;
 use std::fs::File;
 use std::path::Path;
 
-/// What becomes of objects that nothing leads to: circles, what the program has forgotten, and what only these point to.
+/// The treatment of unreachable objects: cycles, objects that the program has forgotten, and what only these point
+/// to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
     /// They stay.
     Keep,
-    /// They are left out, and what they point to loses those references, as do objects of which the program has forgotten
-    /// pointers. No `Drop` of the program runs.
+    /// They are left out. The references from them are subtracted from the counts, as are references that the program has
+    /// forgotten. No `Drop` of the program runs.
     Drop,
 }
 
-/// What compacting a heap has changed.
+/// The result of compacting a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {
@@ -44,7 +45,7 @@ pub struct Compacted {
     pub bytes: u64,
     /// Objects and array blocks.
     pub blocks: u64,
-    /// Those that were left out.
+    /// Objects and array blocks left out.
     pub dropped: u64,
 }
 
@@ -64,19 +65,19 @@ struct Plan {
     hints: Vec<(u64, u64)>,
 }
 
-/// Makes the file of a heap as small as what it holds. The heap keeps its identity, limits and permissions; offsets of its objects
-/// change.
+/// Shrinks the file of a heap to its contents. The heap keeps its identity, limits and permissions; offsets of its
+/// objects change.
 ///
 /// # Errors
-/// [`Error::Busy`] if somebody has it open, [`Error::Damaged`] if a check finds anything: then the file stays as it is.
+/// [`Error::Busy`] if the heap is open, [`Error::Damaged`] if a check finds a problem: then the file is unchanged.
 pub fn compact(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
     replace(path.as_ref(), unreachable, false)
 }
 
-/// The same of a heap that has checksums from then on ([`crate::Options::checksums`]), whether or not it has them already.
+/// The same; afterwards the heap has checksums ([`crate::Options::checksums`]), whether or not it had them before.
 ///
 /// # Errors
-/// As of [`compact`].
+/// As for [`compact`].
 pub fn compact_with_checksums(path: impl AsRef<Path>, unreachable: Unreachable) -> Result<Compacted> {
     replace(path.as_ref(), unreachable, true)
 }

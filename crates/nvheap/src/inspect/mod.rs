@@ -1,8 +1,8 @@
-//! A heap seen from outside: a file is examined without the program whose types it holds.
+//! Examines the file of a heap without the program whose types it holds.
 //!
-//! * The file keeps its types in words ([`schema`]), which say where the pointers of a value are and how it is to be read.
-//! * Nothing is ever written to the file: records that wait in the logs are replayed into a private mapping.
-//! * The file may be hostile: every offset and length is checked before it is used, and what is linked is followed without
+//! * The file contains a description of its types ([`schema`]): where the pointers of a value are and how to read it.
+//! * Nothing is ever written to the file: pending records in the logs are replayed into a private mapping.
+//! * The file may be hostile: every offset and length is checked before it is used, and links are followed without
 //!   recursion. Time and memory are in proportion to the file.
 
 mod check;
@@ -41,7 +41,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use survey::View;
 
-/// A heap that is examined without its program. It sees the state that opening the heap would find, and changes nothing.
+/// A heap examined without its program. It shows the state that opening the heap would find, and changes nothing.
 #[derive(Debug)]
 pub struct Inspection {
     memory: Memory,
@@ -52,10 +52,11 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Opens a heap for reading. Others may do so at the same time; no program can open it meanwhile.
+    /// Opens a heap for reading. Others may do so at the same time; no program can open the heap during this time.
     ///
     /// # Errors
-    /// [`Error::Busy`] if a program has it open, [`Error::Format`] or [`Error::Damaged`] if it is no whole heap.
+    /// [`Error::Busy`] if a program has it open, [`Error::Format`] or [`Error::Damaged`] if it is not a complete
+    /// heap.
     pub fn open(path: impl AsRef<Path>) -> Result<Inspection> {
         let path = path.as_ref();
         let mut options = file::private();
@@ -66,7 +67,7 @@ impl Inspection {
         }
     }
 
-    /// Examines the heap in a file that is open, which nobody changes meanwhile; `path` is for messages.
+    /// Examines the heap in an open file that does not change; `path` is for messages.
     pub fn open_in(file: File, path: &Path) -> Result<Inspection> {
         let mut start = vec![0; TYPES.end as usize];
         let read = file.read_at(&mut start, 0).map_err(Error::io("read", &path.display()))?;
@@ -94,8 +95,8 @@ impl Inspection {
         Checker::run(self.view(), self.root_at(), &[])
     }
 
-    /// Checks every block, pointer, count and value, and finds what is unreachable. It takes memory in proportion to the
-    /// objects.
+    /// Checks every block, pointer, count and value, and finds unreachable objects. It takes memory in proportion to
+    /// the number of objects.
     pub fn check(&self) -> Result<Check> {
         Ok(self.checked()?.found)
     }
@@ -136,10 +137,10 @@ fn view_of<'v>(core: &'v Core, schema: &'v Schema) -> Result<View<'v>> {
     Ok(View { memory: &core.memory, layout: &core.layout, schema, clock_limit })
 }
 
-/// What frees the objects that neither the root nor those `kept` by handles lead to.
+/// The changes that free the objects reachable neither from the root nor from those `kept` by handles.
 #[derive(Debug)]
 pub(crate) struct Lost {
-    /// Opens circles.
+    /// Pointers to drop, which opens the cycles.
     pub cuts: Vec<Cut>,
     /// Objects of which pointers were forgotten, and how many strong and weak references that are.
     pub forgotten: Vec<(u64, u64, u64)>,

@@ -1,4 +1,4 @@
-//! The types of a heap, read from the words that its file keeps: enough to follow pointers and to name values.
+//! The types of a heap, parsed from the description in its file: enough to follow pointers and to name values.
 //!
 //! ```text
 //! line     = NAME tab type
@@ -137,17 +137,17 @@ impl Schema {
     pub fn read(words: &[u8], kept: u64) -> Result<Schema> {
         let end = words.iter().position(|&byte| byte == 0).unwrap_or(words.len());
         let text = std::str::from_utf8(&words[..end]).map_err(|error| {
-            Error::damaged(TYPES.start + error.valid_up_to() as u64, "the types are no text")
+            Error::damaged(TYPES.start + error.valid_up_to() as u64, "the types are not UTF-8 text")
         })?;
         // Names are printed on terminals.
         if let Some(at) = text.find(|c: char| c.is_control() && !['\n', '\t'].contains(&c)) {
-            return Err(Error::damaged(TYPES.start + at as u64, "the types are no text"));
+            return Err(Error::damaged(TYPES.start + at as u64, "the types are not UTF-8 text"));
         }
         let shapes = || text.lines().filter_map(|line| Some(line.split_once('\t')?.1));
         if fingerprint(shapes()) != kept {
             let why = match end == words.len() {
-                true => "the heap has more types than its file keeps",
-                false => "the types are not those that the header names",
+                true => "the file does not describe all types of the heap",
+                false => "the types do not match the fingerprint in the header",
             };
             return Err(Error::damaged(TYPES.start, why));
         }
@@ -283,7 +283,7 @@ struct Parser<'t> {
 type Parsed<T> = std::result::Result<T, String>;
 
 fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
-    text.parse().map_err(|_| format!("{text:?} is no number"))
+    text.parse().map_err(|_| format!("{text:?} is not a number"))
 }
 
 impl<'t> Parser<'t> {
@@ -325,7 +325,7 @@ impl<'t> Parser<'t> {
             "f32" => Form::Float { bytes: 4 },
             "f64" => Form::Float { bytes: 8 },
             "back" => Form::Pointer(back),
-            _ => return Err(format!("{leaf:?} is no kind of value")),
+            _ => return Err(format!("{leaf:?} is not a kind of value")),
         })
     }
 
@@ -344,7 +344,7 @@ impl<'t> Parser<'t> {
             "tree" => Pointing::Tree,
             "hash" => Pointing::Hash,
             "vec" => Pointing::Array,
-            _ => return Err(format!("{kind:?} is no kind of pointer")),
+            _ => return Err(format!("{kind:?} is not a kind of pointer")),
         };
         let is_optional = kind.ends_with('?') || pointing == Pointing::Array;
         let pointer = PointerAt { offset: 0, pointing, is_optional, to };
@@ -366,7 +366,7 @@ impl<'t> Parser<'t> {
                 ("", '}') => break,
                 (field, '@') => fields.push(self.field(field, bytes, depth)?),
                 (leaf, ';') if fields.is_empty() => return self.variants(leaf, bytes, depth),
-                (text, _) => return Err(format!("{text:?} is no field")),
+                (text, _) => return Err(format!("{text:?} is not a field")),
             }
         }
         if name != ".array" {
@@ -385,7 +385,7 @@ impl<'t> Parser<'t> {
         let form = self.value(depth + 1)?;
         match offset.checked_add(form.bytes()).is_some_and(|end| end <= bytes) {
             true => Ok(Field { name: name.into(), offset, form }),
-            false => Err(format!("field {name:?} ends behind what it is in")),
+            false => Err(format!("field {name:?} exceeds its type")),
         }
     }
 
@@ -422,7 +422,7 @@ impl<'t> Parser<'t> {
                     }
                     fields.push(field);
                 }
-                (text, _) => return Err(format!("{text:?} is no field")),
+                (text, _) => return Err(format!("{text:?} is not a field")),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a heap's file is made of, in figures.
+//! Figures about a heap's file.
 
 use super::Inspection;
 use super::survey::{Pages, Problems, Survey};
@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::layout::PAGE;
 use crate::space::{CLASSES, block_bytes};
 
-/// Figures of a heap that nobody has open.
+/// Figures of a heap that is not open.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// Version of the format.
     pub version: u64,
-    /// Whether it has checksums of what lies at home ([`crate::Options::checksums`]).
+    /// Whether it has checksums of its contents ([`crate::Options::checksums`]).
     pub checksums: bool,
     /// The number drawn when the heap was created.
     pub identity: u64,
@@ -20,9 +20,9 @@ pub struct Summary {
     pub fingerprint: u64,
     /// The types of objects and, in brackets, of arrays' elements; the root's first.
     pub types: Vec<String>,
-    /// Where the root lies, in bytes from the beginning of the file.
+    /// Offset of the root, in bytes from the beginning of the file.
     pub root: u64,
-    /// Bytes of the file, and the most it may grow to.
+    /// Bytes of the file, and its maximum size.
     pub bytes: u64,
     /// See `bytes`.
     pub bytes_max: u64,
@@ -32,29 +32,29 @@ pub struct Summary {
     pub free_pages: u64,
     /// See `pages`.
     pub free_pages_at_end: u64,
-    /// Blocks by size: those that have pages.
+    /// Blocks by size; only sizes that have pages.
     pub sizes: Vec<BlockSize>,
     /// Blocks in use.
     pub blocks: u64,
     /// Bytes that objects and arrays take in them.
     pub live_bytes: u64,
-    /// Bytes of pages that are in no object: free pages, free blocks, and what is left in blocks and pages.
+    /// Bytes of pages outside objects: free pages, free blocks, and unused ends of blocks and pages.
     pub free_bytes: u64,
-    /// Of the bytes of pages that have blocks, the part in no object: 0 to 1.
+    /// Share of the bytes of pages with blocks that is outside objects: 0 to 1.
     pub fragmentation: f64,
-    /// Threads that may use the heap at a time.
+    /// Maximum number of threads that use the heap at the same time.
     pub logs: u64,
     /// Bytes of each one's log.
     pub log_bytes: u64,
     /// Epochs up to this one need no recovery.
     pub epoch: u64,
-    /// Records that wait to be replayed: 0 if the heap was closed in order.
+    /// Records to be replayed: 0 if the heap was closed in order.
     pub records: u64,
     /// Log lists that hold objects to be destroyed when the heap is opened next.
     pub waiting: u64,
-    /// How often it was opened.
+    /// How many times it was opened.
     pub opens: u64,
-    /// What would make changes durable where the file lies now.
+    /// How changes would be made durable where the file lies now.
     pub persistence: &'static str,
 }
 

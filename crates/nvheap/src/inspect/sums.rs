@@ -1,4 +1,4 @@
-//! Whether a heap is what its checksums say, where it has them.
+//! Compares a heap with its checksums, if it has them.
 
 use super::survey::{Problems, View};
 use crate::compare::WRONG;
@@ -7,7 +7,7 @@ use crate::layout::PAGE;
 use crate::space::{self, Kind};
 use std::sync::atomic::Ordering;
 
-/// Compares the lists of all logs and every page in use. Of a heap of a program nothing waits to be written home.
+/// Compares the lists of all logs and every page in use. An open heap has nothing left to write home.
 pub(super) fn compare(view: View<'_>, problems: &mut Problems) -> Result<()> {
     let View { memory, layout, .. } = view;
     let Some(sums) = memory.sums() else { return Ok(()) };

@@ -10,7 +10,7 @@ use crate::space::{self, CLASSES, HEADER, Kind};
 use crate::tx::{ArrayShape, CAPACITY_AT, LIVE_AT, Meta, list_at, value_at};
 use std::num::NonZeroU64;
 
-/// A heap that nobody changes meanwhile.
+/// A heap that does not change during the examination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'v> {
     pub memory: &'v Memory,

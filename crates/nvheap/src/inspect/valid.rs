@@ -54,7 +54,7 @@ impl Form {
         base: u64,
         parts: &mut impl FnMut(Part<'f>, u64),
     ) -> Result<(), String> {
-        let wrong = |what: &str| Err(format!("this is no {what}"));
+        let wrong = |what: &str| Err(format!("this is not a valid {what}"));
         match self {
             Form::Bool if bytes[0] > 1 => wrong("bool"),
             Form::Char if char::from_u32(integer(bytes, CHAR) as u32).is_none() => wrong("char"),
@@ -94,7 +94,7 @@ impl Form {
         parts: &mut impl FnMut(Part<'f>, u64),
     ) -> Result<(), String> {
         let slots = match self.slots(bytes) {
-            Some(slots) => slots.ok_or_else(|| format!("this is no node of a map ({name})"))?,
+            Some(slots) => slots.ok_or_else(|| format!("this is not a valid node of a map ({name})"))?,
             None => (0..SLOTS).collect(),
         };
         let is_node = [".entries", ".bucket"].contains(&name);
@@ -142,7 +142,7 @@ impl Form {
 
     /// The variant that these bytes of an enum are.
     pub fn variant(&self, bytes: &[u8]) -> Result<&Variant, String> {
-        let Form::Enum { integer: kind, variants, .. } = self else { return Err("this is no enum".into()) };
+        let Form::Enum { integer: kind, variants, .. } = self else { return Err("this is not a valid enum".into()) };
         let number = integer(bytes, *kind);
         let found = variants.iter().find(|variant| variant.number == number);
         found.ok_or_else(|| format!("no variant has number {number}"))

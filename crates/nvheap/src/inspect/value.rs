@@ -1,4 +1,4 @@
-//! Values read from a heap by the types that its file keeps.
+//! Values read from a heap by the types described in its file.
 
 use super::Inspection;
 use super::schema::{Field, Form, PointerAt, Pointing, Type, Variant};
@@ -12,10 +12,10 @@ use crate::space::{self, Kind};
 use crate::tx::{Meta, value_at};
 use std::num::NonZeroU64;
 
-/// How deep arrays and maps inside each other are read.
+/// Maximum depth of arrays and maps inside each other that is read.
 pub(super) const DEPTH_MAX: u32 = 16;
 
-/// An object of a heap that is examined.
+/// An object of an examined heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
     pub(super) at: u64,
@@ -24,20 +24,20 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Where it lies, in bytes from the beginning of the file.
+    /// Its offset, in bytes from the beginning of the file.
     pub fn at(self) -> u64 {
         self.at
     }
 }
 
-/// How much of an object is read.
+/// Limits on how much of an object is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Elements of each array, list or map.
     pub elements: usize,
     /// Bytes of each text.
     pub text_bytes: u64,
-    /// Values in all.
+    /// Values in total.
     pub values: usize,
 }
 
@@ -48,11 +48,12 @@ impl Default for Limits {
     }
 }
 
-/// A value of a heap: what is part of an object, with the elements of its arrays, lists and maps. Other objects are references.
+/// A value of a heap: the contents of an object, with the elements of its arrays, lists and maps. Other objects are
+/// references.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// `()`, or a pointer that is not there.
+    /// `()`, or a pointer that is none.
     None,
     /// A truth value.
     Bool(bool),
@@ -70,10 +71,10 @@ pub enum Value {
     Text {
         /// Its beginning, up to the limit.
         text: String,
-        /// Bytes it has in all.
+        /// Its bytes in total.
         bytes: u64,
     },
-    /// Fields by name, those of a tuple by number; of a variant of an enum, too, if it has any.
+    /// Fields by name, those of a tuple by number; also those of a variant of an enum, if it has any.
     Struct {
         /// The type without its modules, or the variant.
         name: String,
@@ -84,19 +85,19 @@ pub enum Value {
     List {
         /// The first elements, up to the limit.
         elements: Vec<Value>,
-        /// How many it has in all.
+        /// Its length.
         len: u64,
     },
     /// A sorted map or a hash map.
     Map {
         /// The first entries, up to the limit.
         entries: Vec<(Value, Value)>,
-        /// How many it says it has in all.
+        /// The number of entries, as recorded in the map.
         len: u64,
     },
-    /// A pointer that keeps its object.
+    /// A pointer that keeps its object alive.
     Pointer(Reference),
-    /// A pointer that does not keep its object, which may have been destroyed.
+    /// A weak pointer: its object may have been destroyed.
     Weak {
         /// The object.
         to: Reference,
@@ -109,7 +110,7 @@ impl Inspection {
     /// The value of an object.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if it is none, or has been destroyed.
+    /// [`Error::Damaged`] if it is not an object, or has been destroyed.
     pub fn read(&self, object: Reference, limits: Limits) -> Result<Value> {
         let mut reader = Reader { view: self.view(), limits, left: limits.values };
         let (entry, bytes) = reader.object(object)?;
@@ -200,13 +201,13 @@ impl<'v> Reader<'v> {
             Form::Bool => Value::Bool(match bytes[0] {
                 0 => false,
                 1 => true,
-                byte => return Err(Error::damaged(home, format!("{byte} is no bool"))),
+                byte => return Err(Error::damaged(home, format!("{byte} is not a bool"))),
             }),
             Form::Char => Value::Char(
-                char::from_u32(number(CHAR) as u32).ok_or_else(|| Error::damaged(home, "this is no char"))?,
+                char::from_u32(number(CHAR) as u32).ok_or_else(|| Error::damaged(home, "this is not a valid char"))?,
             ),
             Form::NonZero(kind) if number(*kind) == 0 => {
-                return Err(Error::damaged(home, "this is no NonZero integer: it is zero"));
+                return Err(Error::damaged(home, "this is not a valid NonZero integer: it is zero"));
             }
             Form::Integer(kind) | Form::NonZero(kind) => Value::Integer(number(*kind)),
             Form::Float { bytes: 4 } => {

@@ -1,4 +1,4 @@
-//! What a transaction lends of a value.
+//! Borrows of values in a transaction.
 
 use crate::tx::Private;
 use std::cell::Cell;
@@ -25,7 +25,7 @@ impl<T> Room<T> {
     }
 }
 
-/// A value as the transaction sees it. What it points to is read through its pointers.
+/// A value as the transaction sees it. Objects it points to are read through its pointers.
 // A copy stays in the arena: moved out of it by value, it would be loaded in other pieces than it was stored in, and such a
 // load waits until the stores have left the processor, behind the fence of the commit before.
 pub struct Read<'t, T> {
@@ -46,7 +46,7 @@ impl<'t, T> Read<'t, T> {
         Read { value: unsafe { &*copy.data.cast::<T>() }, borrow: copy.borrow, of: PhantomData }
     }
 
-    /// A value that the transaction has changed; `None` while it is borrowed for a change.
+    /// A value that the transaction has changed; `None` while it is borrowed mutably.
     pub(super) fn shared(private: Private<'t>) -> Option<Read<'t, T>> {
         let readers = private.borrow.get();
         if readers < 0 {
@@ -81,14 +81,14 @@ impl<T: fmt::Debug> fmt::Debug for Read<'_, T> {
     }
 }
 
-/// A value to be changed. What is stored through it is part of the transaction.
+/// A value borrowed mutably. Changes through it are part of the transaction.
 pub struct Write<'t, T> {
     value: &'t mut T,
     borrow: &'t Cell<i64>,
 }
 
 impl<'t, T> Write<'t, T> {
-    /// `None` while it is borrowed already.
+    /// `None` while it is already borrowed.
     #[inline]
     pub(super) fn exclusive(private: Private<'t>) -> Option<Write<'t, T>> {
         if private.borrow.get() != 0 {

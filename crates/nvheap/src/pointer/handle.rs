@@ -1,4 +1,4 @@
-//! What a program holds of an object between transactions.
+//! Volatile references of a program to objects, valid between transactions.
 
 use super::{Handle, Read, Strong, Write, offset, read, write};
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
         read::<T, H>(tx.raw, handle.word)
     }
 
-    /// The value, for a change.
+    /// The value, borrowed mutably.
     #[inline]
     pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
         let handle = afresh(self);
@@ -46,7 +46,7 @@ impl<T: Persist<H>, H: Brand> Handle<T, H> {
         write::<T, H>(tx.raw, handle.word)
     }
 
-    /// A persistent pointer to the object; `None` if it has lost its last one and lives by its handles only.
+    /// A persistent pointer to the object; `None` if it has lost its last one and is kept alive only by its handles.
     pub fn strong(&self, tx: &Tx<'_, H>) -> Result<Option<Strong<T, H>>> {
         self.check(tx)?;
         let header = tx.raw.header(offset(self.word))?;

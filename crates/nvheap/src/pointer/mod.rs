@@ -1,4 +1,4 @@
-//! Pointers: what an object holds of others, and what a program holds of objects.
+//! Pointers: from object to object, and from a program to objects.
 //!
 //! | pointer | lies in | keeps its object |
 //! |---|---|---|
@@ -7,10 +7,10 @@
 //! | [`Weak`] | the heap | not; can be upgraded while the object lives |
 //! | [`Handle`] | the program | as long as the program runs |
 //!
-//! A pointer in the heap is 8 bytes: the offset in the file in 48 bits, and the type. It can be made, changed and dropped
-//! only inside a transaction, and cannot leave it: it is not `Send`, and what a transaction borrows and returns must be. One that
-//! is kept in a variable of the thread all the same is found out ([`crate::Error::Stray`]).
-//! Dropping one gives its reference back as part of the transaction.
+//! A pointer in the heap is 8 bytes: the offset in the file in 48 bits, and the type. It can be made, changed and
+//! dropped only inside a transaction, and cannot leave it: it is not `Send`, and everything a transaction borrows and
+//! returns must be. A pointer kept in a thread-local variable nevertheless is detected ([`crate::Error::Stray`]).
+//! Dropping a pointer releases its reference as part of the transaction.
 
 mod guard;
 mod handle;
@@ -30,7 +30,7 @@ use std::mem::needs_drop;
 use std::num::NonZeroU64;
 use std::sync::Weak as WeakArc;
 
-/// The only pointer to an object: dropped, it destroys the object when the transaction commits.
+/// The only pointer to an object: dropping it destroys the object when the transaction commits.
 #[repr(transparent)]
 pub struct PBox<T, H: Brand> {
     word: NonZeroU64,
@@ -40,7 +40,7 @@ pub struct PBox<T, H: Brand> {
 
 /// A counted pointer: the object is destroyed when the last one is dropped and the transaction commits.
 ///
-/// Objects that point to each other in a circle keep each other alive; use [`Weak`] for one of the pointers, or
+/// Objects that point to each other in a cycle keep each other alive; use [`Weak`] for one of the pointers, or
 /// [`crate::Heap::collect_cycles`].
 #[repr(transparent)]
 pub struct Strong<T, H: Brand> {
@@ -59,8 +59,8 @@ pub struct Weak<T, H: Brand> {
 
 /// A volatile pointer: it may be kept in variables and given to other threads, and keeps its object alive.
 ///
-/// The object outlives its last persistent pointer until its handles are dropped, or the program ends: handles are not
-/// written to the heap, so a killed program leaves nothing behind.
+/// The object outlives its last persistent pointer until its handles are dropped or the program ends: handles are not
+/// written to the heap, so a killed program leaks nothing.
 pub struct Handle<T, H: Brand> {
     word: NonZeroU64,
     core: WeakArc<Core>,
@@ -89,7 +89,7 @@ pub(crate) fn tag_of<T: 'static>(tx: RawTx<'_>, is_array: bool) -> Result<u16> {
     match tx.core().types.iter().position(|entry| entry.id == id) {
         Some(index) => Ok(index as u16 + 1),
         None => Err(tx.doom(Error::Invalid(format!(
-            "no object of this heap can point to a {}: its root does not lead there",
+            "no object of this heap can point to a {}: the type is not reachable from the root",
             std::any::type_name::<T>()
         )))),
     }
@@ -171,7 +171,7 @@ fn read_in<'t, T: Persist<H>, H: Brand>(
     }
 }
 
-/// The value of an object, for a change.
+/// The value of an object, borrowed mutably.
 #[inline]
 pub(crate) fn write<'t, T: Persist<H>, H: Brand>(tx: RawTx<'t>, word: NonZeroU64) -> Result<Write<'t, T>> {
     let at = offset(word);
@@ -193,7 +193,7 @@ pub(crate) fn write_node<'t, T: Persist<H>, H: Brand>(
     write(tx, word)
 }
 
-/// A value that a lock protects, of an array block of type `array`, for a change.
+/// A value that a lock protects, of an array block of type `array`, borrowed mutably.
 #[inline]
 pub(crate) fn write_value<'t, T: Persist<H>, H: Brand>(
     tx: RawTx<'t>,
@@ -231,6 +231,6 @@ fn is_value<T: Persist<H>, H: Brand>(tx: RawTx<'_>, home: u64, data: *const u64)
     // SAFETY: callers copied the words of the type there.
     match T::ANY_BYTES || unsafe { T::is_valid(data.cast()) } {
         true => Ok(()),
-        false => Err(tx.distrust(Error::damaged(home, format!("this is no {}", std::any::type_name::<T>())))),
+        false => Err(tx.distrust(Error::damaged(home, format!("this is not a valid {}", std::any::type_name::<T>())))),
     }
 }

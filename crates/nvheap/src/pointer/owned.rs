@@ -7,7 +7,7 @@ use crate::tx::{Header, Meta, RawTx, STRONG_MAX, Tx, WEAK_MAX};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 
-/// What owning an object allows, alone or with others.
+/// Operations on objects that are owned, alone or with others.
 macro_rules! owner {
     ($pointer:ident) => {
         impl<T: Persist<H>, H: Brand> $pointer<T, H> {
@@ -23,7 +23,7 @@ macro_rules! owner {
                 read::<T, H>(tx.raw, self.word)
             }
 
-            /// The value, for a change.
+            /// The value, borrowed mutably.
             #[inline]
             pub fn write<'t>(&self, tx: &'t Tx<'_, H>) -> Result<Write<'t, T>> {
                 self.trust(tx)?;
@@ -101,7 +101,7 @@ unsafe impl<T: Persist<H>, H: Brand> Persist<H> for Option<Strong<T, H>> {
 }
 
 impl<T: Persist<H>, H: Brand> PBox<T, H> {
-    /// What it consists of.
+    /// The word stored in the heap.
     #[inline]
     pub(crate) fn word(&self) -> NonZeroU64 {
         self.word
@@ -146,7 +146,7 @@ impl<T: Persist<H>, H: Brand> Strong<T, H> {
         Ok(Weak { word: self.word, of: PhantomData })
     }
 
-    /// Whether both lead to the same object.
+    /// True if both point to the same object.
     pub fn is_same(&self, other: &Self) -> bool {
         self.word == other.word
     }

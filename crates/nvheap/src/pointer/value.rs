@@ -1,4 +1,4 @@
-//! Pointers as values in the heap: what becomes of a reference that is dropped.
+//! Pointers as values in the heap: what happens to a reference that is dropped.
 
 use super::{PBox, Strong, Weak, offset};
 use crate::persist::Brand;

@@ -14,7 +14,7 @@ impl<T: Persist<H>, H: Brand> Weak<T, H> {
         if meta.tag() != tag(self.word) || meta.weak() == 0 {
             return Err(tx.raw.distrust(Error::damaged(
                 offset(self.word),
-                "a weak pointer leads to no object of its type",
+                "a weak pointer points to no object of its type",
             )));
         }
         (meta.strong() > 0).then(|| Strong::counted(tx.raw, header, self.word)).transpose()

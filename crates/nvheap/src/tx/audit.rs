@@ -1,16 +1,17 @@
-//! Whether a transaction's pointers and its counts of references agree.
+//! Checks that a transaction's pointers and its reference counts agree.
 //!
-//! Safe code can keep a pointer beyond its transaction, in a variable of the thread, and can forget one. What either does to a
-//! heap is found out here, at the end of every transaction: the *balance* of an object is what its count has gained less what the
-//! pointers to it have. It is 0 where pointers were made, copied, moved and dropped as they should be.
+//! Safe code can keep a pointer beyond its transaction, in a thread-local variable, and can forget one. Both are
+//! detected here, at the end of every transaction: the *balance* of an object is the change of its count less the
+//! change of the number of pointers to it. It is 0 if pointers were made, copied, moved and dropped correctly.
 //!
 //! 1. Below 0: a pointer was stored or dropped that this transaction neither made nor found. The commit is refused.
-//! 2. Above 0: a pointer was neither stored nor dropped. The object is lost if nothing else leads to it, which does no harm;
-//!    its place is remembered ([`crate::strays`]).
-//! 3. A pointer to such a place is followed only if it is in what the file holds, or if the balance says that the transaction
-//!    has one. So one of another transaction, heap or opening reaches nothing, whatever its place is used for by then.
+//! 2. Above 0: a pointer was neither stored nor dropped. The object is lost if nothing else points to it, which is
+//!    harmless; its place is remembered ([`crate::strays`]).
+//! 3. A pointer to such a place is followed only if it is part of the file's contents, or if the balance shows that
+//!    the transaction has one. So one of another transaction, heap or opening reaches nothing, whatever its place is
+//!    used for by then.
 //!
-//! Rejected: a lifetime in the types of pointers. Every type that lies in a heap would have it as a parameter.
+//! Rejected: a lifetime in the types of pointers. Every type stored in a heap would have it as a parameter.
 
 use super::balances::{Balances, add_pointers, key};
 use super::shadow::{HEADER_KIND, Shadow, private_words};
@@ -85,7 +86,7 @@ fn balances<'s>(core: &Core, state: &'s mut State) -> Result<&'s Balances> {
 }
 
 impl RawTx<'_> {
-    /// Whether this transaction may have changed an object: whoever does holds its lock until the end.
+    /// True if this transaction may have changed an object: a change holds its lock until the end.
     #[inline]
     pub fn has_changed(self, word: NonZeroU64) -> Result<bool> {
         let lock = lock::load(self.core().memory.lock_word(offset(word))?);

@@ -1,4 +1,4 @@
-//! What the counts of objects have gained less what the pointers to them have ([`super::audit`]).
+//! Changes of the reference counts of objects less the changes of the pointers to them ([`super::audit`]).
 
 use super::shadow::{Shadow, private_words};
 use crate::core::Core;

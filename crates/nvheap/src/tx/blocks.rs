@@ -1,8 +1,8 @@
 //! Taking and freeing blocks as part of a transaction.
 //!
-//! A new block's lock is taken first, so that nobody who still knows what was there before sees anything of it, and its
-//! clock follows the one of the transaction that freed it. Its contents are part of the record; those of a large block are
-//! written in place, past the caches, and are durable before the record is written.
+//! A new block's lock is taken first, so that a thread that still knows its old contents sees nothing of it, and its
+//! clock follows that of the transaction that freed it. Its contents are part of the record; those of a large block
+//! are written in place, past the caches, and are durable before the record is written.
 
 use super::shadow::HEADER_KIND;
 use super::state::State;
@@ -146,9 +146,10 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// The free blocks of a page of this thread, beginning with another one in each page. Objects that a transaction reads and others
-    /// that the last one changed are then seldom at the same place of their pages: a processor takes a load for one of what waits
-    /// behind a fence to be stored if the lower twelve bits of their addresses are the same, and waits for the fence.
+    /// The free blocks of a page of this thread, beginning at a different one in each page. Objects read by a
+    /// transaction and others changed by the previous one are then seldom at the same offset of their pages: a
+    /// processor takes a load for a store that waits behind a fence if the lower twelve bits of their addresses are
+    /// the same, and the load waits for the fence.
     fn free_blocks(self, state: &State, class: usize, page: u64) -> Result<Vec<u32>> {
         let (memory, layout) = (&self.core().memory, &self.core().layout);
         let (start, size) = (layout.bytes(page), space::block_bytes(class));
@@ -206,8 +207,8 @@ impl<'t> RawTx<'t> {
         Ok(page)
     }
 
-    /// Waits until nobody needs what was in pages that were just taken: no record of them is left to be replayed, and no other
-    /// transaction may know their contents.
+    /// Waits until the old contents of pages that were just taken are no longer needed: no record of them is left to
+    /// be replayed, and no other transaction may know them.
     pub(super) fn clean(self, state: &State, taken: &Taken) -> Result<()> {
         let Some(until) = taken.unclean_until else { return Ok(()) };
         self.core().checkpoint(self.core().epoch.load(std::sync::atomic::Ordering::Acquire))?;

@@ -1,10 +1,11 @@
 //! The end of a transaction.
 //!
-//! Little is stored between the fence of a commit and what the next transaction loads. Stores behind a fence wait for it, and once the
-//! processor holds no more of them (64 on Zen 4) it does not get to those loads: memory and fence are waited for one after the other.
-//! TPC-B took 430 ns with 68 stores in between and 345 ns with 63. So what need not follow the fence comes before it, and what is for one
-//! function only is lent without a count ([`super::own`]). A load that agrees with a waiting store in the lower twelve bits of the address
-//! waits as well: the blocks of each small page are taken from another place, not all from the beginning, where the locks of large
+//! Few stores are executed between the fence of a commit and the loads of the next transaction. Stores after a fence
+//! wait for it, and once the processor's store buffer is full (64 entries on Zen 4) it does not reach those loads:
+//! memory and fence are waited for one after the other. TPC-B took 430 ns with 68 stores in between and 345 ns with
+//! 63. So work that need not follow the fence comes before it, and values used by one function only are lent without
+//! a count ([`super::own`]). A load whose lower twelve address bits equal those of a waiting store waits as well: the
+//! blocks of each small page are taken from a different offset, not all from the beginning, where the locks of large
 //! blocks are.
 
 use super::RawTx;
@@ -40,7 +41,7 @@ impl<'t> RawTx<'t> {
         self.core().slots[self.context.slot].end_run();
     }
 
-    /// Makes all changes durable and visible at once. After an error nothing of it has happened and the transaction has
+    /// Makes all changes durable and visible at once. After an error nothing has changed and the transaction has
     /// ended.
     // An error in a box is returned in a register: whatever is stored behind the fence waits for it.
     pub fn commit(self) -> std::result::Result<(), Box<Error>> {
@@ -181,7 +182,7 @@ impl<'t> RawTx<'t> {
         }
     }
 
-    /// Says that a commit is in progress, which nobody holds up.
+    /// Announces that a commit is in progress; snapshots do not hold it up.
     #[inline(always)]
     fn enter(self, epoch: u64) {
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
@@ -198,7 +199,7 @@ impl<'t> RawTx<'t> {
         }
     }
 
-    /// Brings the changes home.
+    /// Writes the changes home.
     #[inline(always)]
     fn apply(self, state: &State) -> Result<()> {
         let memory = &self.core().memory;
@@ -215,7 +216,7 @@ impl<'t> RawTx<'t> {
         unsafe { memory.save_in_commit(state.record.homes()) };
     }
 
-    /// Says that a commit is in progress in the current epoch, which has room for the record.
+    /// Announces that a commit is in progress in the current epoch, which has room for the record.
     #[inline]
     fn enter_epoch(self, state: &State) -> Result<u64> {
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
@@ -261,7 +262,7 @@ impl<'t> RawTx<'t> {
         Ok(state.overflow.is_none().then_some((at, bytes)))
     }
 
-    /// What need not wait until the record is durable.
+    /// Work that need not wait until the record is durable.
     #[inline(always)]
     fn prepare_end(self, state: &mut State, clock: u64) {
         // Whoever sees the clock finds the locks of what it changes held.

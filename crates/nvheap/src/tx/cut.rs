@@ -1,11 +1,11 @@
-//! Pointers that are taken away from an object which no program can reach, and references that nobody has.
+//! Removes pointers from unreachable objects, and references that no pointer holds.
 
 use super::{LIVE_AT, Meta, RawTx, value_at};
 use crate::error::{Error, Result};
 use crate::pointer::{offset, tag};
 use std::num::NonZeroU64;
 
-/// A pointer to be taken away: one that may be none, or an array's.
+/// A pointer to be removed: one that may be none, or an array's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     /// The object, the number of its type, and the words of its value.
@@ -18,7 +18,7 @@ pub(crate) struct Cut {
 }
 
 impl RawTx<'_> {
-    /// Counts so many references to an object less: they were forgotten. Without any left it is destroyed.
+    /// Subtracts forgotten references from the counts of an object. If none is left, it is destroyed.
     pub fn take_forgotten(self, at: u64, strong: u64, weak: u64) -> Result<()> {
         let header = self.header(at)?;
         let meta = header.meta();

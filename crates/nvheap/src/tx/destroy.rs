@@ -1,8 +1,9 @@
-//! Objects without references: destroyed as part of the transaction that took the last one away, and the rest after it.
+//! Objects without references: destroyed as part of the transaction that removed the last one, and the rest after it.
 //!
-//! Destroying one may take the last reference to others, and so on through a list of any length. A transaction destroys a few;
-//! what is left is linked, through the objects' headers, into a list of the log, and destroyed by transactions of its own. A crash
-//! in between continues where it stopped. The state that this needs does not grow with the list.
+//! Destroying one may remove the last reference to others, and so on through a list of any length. A transaction
+//! destroys a few; the rest is linked, through the objects' headers, into a list of the log, and destroyed by further
+//! transactions. After a crash the destruction continues where it stopped. The state needed does not grow with the
+//! list.
 
 use super::{CAPACITY_AT, LIVE_AT, Meta, RawTx, value_at};
 use crate::compare::WRONG;
@@ -84,7 +85,7 @@ impl RawTx<'_> {
         Ok(Some(at))
     }
 
-    /// One reference less. Called when a pointer is dropped, so errors are kept for the end of the transaction.
+    /// Removes a reference. Called when a pointer is dropped, so errors are reported at the end of the transaction.
     pub fn release_strong(self, at: u64) {
         let released = self.header(at).and_then(|header| {
             let meta = header.meta();
@@ -108,7 +109,7 @@ impl RawTx<'_> {
         }
     }
 
-    /// One weak reference less.
+    /// Removes a weak reference.
     pub fn release_weak(self, at: u64) {
         let released = self.header(at).and_then(|header| {
             let meta = header.meta();
@@ -125,7 +126,7 @@ impl RawTx<'_> {
         self.released(at, true, released);
     }
 
-    /// Before a commit: destroys what lost its last reference, or what is left goes to the list.
+    /// Before a commit: destroys objects that lost their last reference, or moves the rest to the list.
     pub(super) fn destroy_dead(self) -> Result<()> {
         let mut budget = BUDGET;
         loop {
@@ -149,15 +150,15 @@ impl RawTx<'_> {
         Ok(true)
     }
 
-    /// Whether a list of a log is empty, or nobody may use it.
+    /// True if a list of a log is empty or damaged.
     #[inline]
     pub fn is_list_empty(self, log: usize, list: List) -> Result<bool> {
         Ok(self.are_lists_wrong(log)
             || self.core().memory.word(self.list(log, list) + 8)?.load(Ordering::Acquire) == 0)
     }
 
-    /// Whether an object lives by its handles only. A conflict while another transaction holds it, which may be about to drop its last
-    /// pointer and has found a handle.
+    /// True if an object is kept alive only by its handles. A conflict while another transaction holds it, which may
+    /// be about to drop its last pointer and has found a handle.
     pub fn is_kept(self, at: u64) -> Result<bool> {
         let word = self.core().memory.word(at)?;
         let before = lock::load(word);
@@ -250,7 +251,7 @@ impl RawTx<'_> {
         super::freeze(private.data);
         // SAFETY: the private copy has the words of the type.
         if !unsafe { (entry.is_valid)(private.data.cast()) } {
-            return Err(self.doom(Error::damaged(home, format!("this is no {}", entry.name))));
+            return Err(self.doom(Error::damaged(home, format!("this is not a valid {}", entry.name))));
         }
         let depth = &self.context.depth;
         depth.set(depth.get() + 1);

@@ -1,4 +1,4 @@
-//! The header of an object: how many refer to it, and its type.
+//! The header of an object: its reference counts and its type.
 
 use super::shadow::HEADER_KIND;
 use super::{Private, RawTx};

@@ -1,7 +1,7 @@
-//! Which log a thread writes to.
+//! Assigns logs to threads.
 //!
-//! A thread that uses a heap for the first time leases a log and keeps it until it ends or the heap is closed, so that a
-//! transaction finds everything it needs without an atomic instruction.
+//! A thread that uses a heap for the first time leases a log and keeps it until it ends or the heap is closed, so
+//! that a transaction needs no atomic instruction to find its state.
 
 use super::{Context, RawTx};
 use crate::core::Core;
@@ -90,7 +90,8 @@ fn find_lease(core: &Arc<Core>) -> Result<Lease<'_>> {
     Ok(lease)
 }
 
-/// Whether this thread runs a transaction on another heap of the brand. A pointer that is dropped there is taken for one of that.
+/// True if this thread runs a transaction on another heap of the brand. A pointer dropped there is taken for one of
+/// that heap.
 pub(crate) fn is_elsewhere(core: &Arc<Core>) -> bool {
     let is_it = |leased: &Leased| {
         // SAFETY: a lease borrows the heap as long as its transaction runs.

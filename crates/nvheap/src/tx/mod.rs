@@ -1,12 +1,13 @@
-//! Transactions: what one reads and changes, and what becomes of it.
+//! Transactions: their reads, changes, commit and abort.
 //!
-//! * A change locks its object at once and works on a private copy; nothing uncommitted reaches the file. Whoever meets a
-//!   lock gives up and retries, so nobody waits for a lock while holding one for long: no deadlock.
-//! * A read copies the object and checks its version before and after. All reads of a transaction are of one moment: an object
-//!   with a version that this thread has not seen makes it check the earlier reads again. So a transaction never sees a
-//!   state that no order of transactions explains, even if it is to be retried.
-//! * A commit checks the reads once more, writes one record, waits for memory once, copies the changes home and releases
-//!   the locks.
+//! * A change locks its object at once and works on a private copy; nothing uncommitted reaches the file. A
+//!   transaction that finds a lock gives up and retries, so none waits for a lock while holding one for long: no
+//!   deadlock.
+//! * A read copies the object and checks its version before and after. All reads of a transaction are of one moment:
+//!   an object with a version that this thread has not seen makes it check the earlier reads again. So a transaction
+//!   never sees a state that no order of transactions explains, even if it is to be retried.
+//! * A commit checks the reads once more, writes one record, waits for memory once, copies the changes home and
+//!   releases the locks.
 //!
 //! Versions are (clock, log) with a clock for each thread (thread-local clocks: Avni and Shavit, 2008), so that commits of
 //! different threads share no line.
@@ -49,7 +50,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-/// How often a lock is looked at before the transaction is retried.
+/// Polls of a lock before the transaction is retried.
 const SPINS: u32 = 64;
 
 /// A transaction on the heap of brand `H`. See [`crate::Heap::transaction`].
@@ -91,7 +92,7 @@ impl<'t> RawTx<'t> {
         unsafe { &*self.context.core }
     }
 
-    /// The transaction cannot commit any more.
+    /// The transaction can no longer commit.
     pub fn doom(self, error: Error) -> Error {
         self.context.state().doom(error)
     }
@@ -138,7 +139,7 @@ impl<'t> RawTx<'t> {
             if let Some(index) = now.index_of(core.base, slot) {
                 return match state.held.get(index) {
                     Some(held) if held.is(word) => Ok((index, false)),
-                    _ => Err(state.doom(Error::damaged(at, "a lock that nobody holds"))),
+                    _ => Err(state.doom(Error::damaged(at, "a lock without an owner"))),
                 };
             }
             let index = state.held.len();
@@ -158,8 +159,8 @@ impl<'t> RawTx<'t> {
         }
     }
 
-    /// Something of this version is read: if it is newer than what this thread knows of its writer, everything read before
-    /// must still be what it was.
+    /// Called when something of this version is read: if the version is newer than this thread knows of its writer,
+    /// everything read before must be unchanged.
     #[inline(always)]
     fn see(self, state: &mut State, version: Word) -> Result<()> {
         if version.clock() <= self.core().base || version.clock() <= state.seen[version.owner()] {
@@ -168,7 +169,7 @@ impl<'t> RawTx<'t> {
         self.extend(state, version)
     }
 
-    /// Why a lock cannot be had: somebody holds it, unless nobody can.
+    /// The error for a lock that cannot be taken: another transaction holds it, or it is damaged.
     #[cold]
     fn held_error(self, at: u64, word: Word) -> Error {
         let slot = self.core().slots.get(word.owner());
@@ -178,7 +179,7 @@ impl<'t> RawTx<'t> {
         let now = self.core().memory.word(at).map_or(word, lock::load);
         match is_held || now != word {
             true => Error::Conflict,
-            false => Error::damaged(at, "a lock that nobody holds"),
+            false => Error::damaged(at, "a lock without an owner"),
         }
     }
 
@@ -359,7 +360,7 @@ impl<'t> RawTx<'t> {
         }
     }
 
-    /// A transaction that goes round in circles because of what others did meanwhile finds out.
+    /// Detects a transaction that loops because of changes that others made since.
     #[inline(always)]
     fn look_around(self, state: &mut State) -> Result<()> {
         if state.reads.len() >= state.look_around_at {
@@ -444,8 +445,8 @@ impl<'t> RawTx<'t> {
         Private { data, borrow: unsafe { &*data.sub(1).cast::<Cell<i64>>() } }
     }
 
-    /// Something is not what it should be. If the transaction read it while others changed it, it is retried; otherwise it
-    /// is damage.
+    /// A value is not what it should be. If the transaction read it while others changed it, it is retried; otherwise
+    /// it is damage.
     #[cold]
     pub fn distrust(self, error: Error) -> Error {
         let mut state = self.context.state();
@@ -478,7 +479,7 @@ impl<'t> RawTx<'t> {
 
     #[cold]
     fn other_type(self, at: u64) -> Error {
-        self.distrust(Error::damaged(at, "a pointer leads to an object of another type"))
+        self.distrust(Error::damaged(at, "a pointer points to an object of another type"))
     }
 }
 

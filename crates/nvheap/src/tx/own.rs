@@ -1,5 +1,5 @@
-//! What a thread has for itself and lends to one function at a time: a `RefCell` whose count is kept in tests only. A store
-//! behind the fence of a commit waits for it, and the processor has room for a few dozen.
+//! State of a thread, lent to one function at a time: a `RefCell` that counts in tests only. A store behind the fence
+//! of a commit waits for it, and the processor has room for a few dozen.
 
 #[cfg(debug_assertions)]
 use std::cell::Cell;
@@ -28,8 +28,8 @@ impl<T> Own<T> {
     }
 
     /// # Safety
-    /// Nobody has it: it is given back before anything is called that takes it, or that is the program's. Builds with debug assertions
-    /// check that.
+    /// It is not lent already: it is returned before calling anything that borrows it, or the program's code. Builds
+    /// with debug assertions check that.
     #[inline(always)]
     pub unsafe fn lend(&self) -> Lent<'_, T> {
         #[cfg(debug_assertions)]

@@ -1,4 +1,4 @@
-//! A record under construction: what a transaction has changed, as it goes to the log.
+//! A record under construction: the changes of a transaction, as written to the log.
 
 use crate::error::Result;
 use crate::log::{self, CHANGE_WORDS_MAX, COUNT_BITS, HEAD, LINE_WORDS};

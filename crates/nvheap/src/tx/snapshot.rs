@@ -1,4 +1,4 @@
-//! Transactions that read what was there at a moment, and copies of what was read.
+//! Transactions that read from a snapshot, and copies of what was read.
 
 use super::way::Way;
 use super::{Meta, Private, RawTx};
@@ -7,8 +7,9 @@ use crate::wait::back_off;
 use std::sync::atomic::Ordering;
 
 impl<'t> RawTx<'t> {
-    /// Before a transaction that others were in the way of is tried again, after so many tries: waits, or has it read from a
-    /// snapshot. Nothing of this is where a transaction begins: what is stored there waits for the fence of the one before.
+    /// Called before a transaction is tried again after a conflict, with the number of tries: waits, or makes it read
+    /// from a snapshot. Nothing of this happens where a transaction begins: stores there wait for the fence of the
+    /// one before.
     #[cold]
     pub fn prepare_try(self, tries: u32) -> Result<()> {
         let last = if tries == 1 { Way::Current } else { self.context.way.get() };
@@ -23,8 +24,8 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// What the next transaction reads, as long as it changes nothing, is of this moment, whatever others commit meanwhile; nothing
-    /// if there are as many snapshots as there may be.
+    /// The next transaction reads from a snapshot of this moment, as long as it changes nothing. No effect if the
+    /// maximum number of snapshots exists.
     pub fn begin_snapshot(self) -> Result<()> {
         let snapshot = self.core().take_snapshot()?;
         self.context.is_past.set(snapshot.is_some());

@@ -1,4 +1,4 @@
-//! What a thread keeps for the transaction it runs.
+//! State of a thread for the transaction it runs.
 
 use crate::arena::Arena;
 use crate::core::Core;

@@ -1,20 +1,20 @@
-//! What a transaction that others are in the way of reads when it is tried again.
+//! What a transaction reads when it is tried again after a conflict.
 
-/// What a try of a transaction reads.
+/// Source of the reads of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// What is there, of which nobody may change anything meanwhile.
+    /// The current contents, none of which may be changed by others until the commit.
     Current,
-    /// What was there when the try began.
+    /// The contents when the try began.
     Snapshot,
-    /// As the first, after a snapshot was of no use: the transaction changes something.
+    /// The current contents, after a snapshot was of no use: the transaction changes something.
     Writing,
 }
 
 impl Way {
-    /// Reads of a try that make it a long one.
+    /// Number of reads that make a try a long one.
     const LONG: usize = 256;
-    /// How often a short one is tried.
+    /// Tries of a short transaction before it reads from a snapshot.
     const TRIES: u32 = 4;
 
     /// After a conflict, in a try that read so much, as far as is known without changing anything.

@@ -366,7 +366,7 @@ fn small_transactions_wait_once() {
     };
     // Page table, header, value, pointer: 3 + 2 + 3 + 3 + 2 words the first time, without the page table later.
     assert_eq!(cost(&insert), (1, 0, 2), "a new object in a new page");
-    assert_eq!(cost(&remove), (1, 0, 1), "an object less");
+    assert_eq!(cost(&remove), (1, 0, 1), "an object removed");
     assert_eq!(cost(&insert), (1, 0, 2), "a new object");
     // Home: what five transactions changed is flushed once, line by line.
     let before = simulated.counts();

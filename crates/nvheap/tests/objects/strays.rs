@@ -121,7 +121,7 @@ fn a_pointer_of_an_aborted_transaction_is_not_stored() {
 }
 
 #[test]
-fn it_reaches_no_object_that_has_its_place_now() {
+fn a_stray_pointer_reaches_no_object_allocated_in_its_place() {
     let _turn = TURN.lock().unwrap_or_else(|error| error.into_inner());
     let (_folder, _, mut heap) = create();
     let root = heap.root().unwrap();

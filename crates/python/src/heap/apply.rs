@@ -44,7 +44,7 @@ impl<'py> FromPyObject<'_, 'py> for Data {
             8 => Data::Dict(value.extract()?),
             9 => Data::ListAt(value.extract()?),
             10 => Data::DictAt(value.extract()?),
-            other => return Err(PyValueError::new_err(format!("{other} is no kind of value"))),
+            other => return Err(PyValueError::new_err(format!("{other} is not a kind of value"))),
         })
     }
 }
@@ -316,7 +316,7 @@ impl<H: Slot> Store<H> {
 }
 
 fn unknown(what: &str) -> Error {
-    Error::Invalid(format!("`{what}` is no operation"))
+    Error::Invalid(format!("`{what}` is not an operation"))
 }
 
 fn text_of<H: Slot>(tx: &Tx<'_, H>, text: &str) -> Result<PBox<Text<H>, H>> {
@@ -374,7 +374,7 @@ fn copied_bytes<H: Slot>(tx: &Tx<'_, H>, bytes: &PBox<Bytes<H>, H>) -> Result<Ve
 fn deeper(depth: u32) -> Result<u32> {
     let deep = || {
         Error::Invalid(format!(
-            "lists and dicts are inside each other deeper than {DEPTH_MAX}, or in a circle"
+            "lists and dicts are nested deeper than {DEPTH_MAX}, or contain themselves"
         ))
     };
     depth.checked_sub(1).ok_or_else(deep)

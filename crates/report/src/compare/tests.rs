@@ -141,7 +141,11 @@ fn names_and_notes_are_said_once() {
     assert!(human.contains("\ndesigns: ssd-tlc ftl.spare=20 %, by ftl.clean.kind\n"), "{human}");
     assert!(human.contains("\n  windowed-greedy   3.00 same\n"), "{human}");
     assert_eq!(human.matches("ftl.clean.kind").count(), 1, "{human}");
-    assert_eq!(human.matches("! all 4 designs: 50.0 % of what was read holds no data").count(), 1, "{human}");
+    assert_eq!(
+        human.matches("! all 4 designs: 50.0 % of the reads were of addresses without data").count(),
+        1,
+        "{human}"
+    );
     assert_eq!(human.matches("holds no data").count(), 1, "{human}");
     assert!(
         text(Format::Markdown)

@@ -6,14 +6,14 @@ use nvlab_run::number::two;
 use nvlab_run::result::WriteAmplification;
 use nvlab_run::{metric, number};
 
-/// The colours of the parts of write amplification, in their order. Merges, folding, moves between partitions and trims are
-/// of different controllers.
+/// The colours of the parts of write amplification, in their order. Merges, folding, moves between partitions and
+/// trims occur in different controllers.
 const WRITES: [usize; 10] = [0, 4, 6, 6, 6, 2, 3, 5, 6, 1];
 
 /// Where writes come from.
 pub(super) fn writes(page: &mut Page, runs: &[Labelled<'_>]) {
     let heading = "Where writes come from";
-    let axis = Axis::linear("units programmed for each unit the host wrote").text(two).including(1.0);
+    let axis = Axis::linear("units programmed per unit written by the host").text(two).including(1.0);
     let colours: Vec<_> = WriteAmplification::CAUSES.into_iter().zip(WRITES).collect();
     let mut bars = Bars::new("", axis, &colours);
     let wrote = |run: &&Labelled<'_>| run.run.write_amplification.total > 0.0;
@@ -32,8 +32,8 @@ fn writes_table(runs: &[Labelled<'_>]) -> String {
     let shown: Vec<usize> = (0..WRITES.len()).filter(|part| has(*part)).collect();
     let mut heads = vec!["design", "write amplification"];
     heads.extend(shown.iter().map(|part| WriteAmplification::CAUSES[*part]));
-    heads.extend(["unaligned (extra)", "blocks cleaned", "live in them"]);
-    let mut table = Table::new("Units programmed for each unit the host wrote", 1, &heads);
+    heads.extend(["unaligned (extra)", "blocks cleaned", "live share"]);
+    let mut table = Table::new("Units programmed per unit written by the host", 1, &heads);
     for labelled in runs {
         let wa = &labelled.run.write_amplification;
         let mut cells = vec![labelled.marked()];

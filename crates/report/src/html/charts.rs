@@ -49,7 +49,7 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
             cells.extend(shares.map(|share| quantile(&op.histogram_ns, share)));
             cells.push(time_ns(op.latency.max_ns as f64));
             table.row(&cells);
-            // All took as long: the line says no more than the table.
+            // All requests took the same time: the line adds nothing to the table.
             if op.histogram_ns.iter().filter(|(_, count)| *count > 0).count() < 2
                 && runs.len() + kind(name) > 1
             {
@@ -62,19 +62,20 @@ pub(super) fn latency(page: &mut Page, runs: &[Labelled<'_>]) {
     }
     let x = || Axis::log("latency").text(time_ns);
     let y = Axis::linear("share of requests").text(|share| format!("{:.0} %", share * 100.0)).including(1.0);
-    let most = Curves::new("Share of requests that took no longer", x(), y, reached);
+    let most = Curves::new("Share of requests that took at most this long", x(), y, reached);
     let (x, y) = (x(), Axis::log("share of requests").text(rare));
-    let rest = Curves::new("Share of requests that took at least as long", x, y.including(1.0), longer);
+    let rest = Curves::new("Share of requests that took at least this long", x, y.including(1.0), longer);
     let about = "The distribution, and its tail on a logarithmic scale: a line one decade further down is ten times rarer.";
     let about = match constant.as_slice() {
         [] => about.to_string(),
-        names => format!("{about} Always the same, so without a line: {}.", escape(&names.join(", "))),
+        names => format!("{about} Constant, therefore not drawn: {}.", escape(&names.join(", "))),
     };
     let plots = format!("<div class=\"plots\">\n{}{}</div>\n", most.html(), rest.html());
     page.section("latency", "Latency", &about, &(plots + &details("Table", &table.html())));
 }
 
-/// For each bucket of a histogram its upper bound and the share of requests that took no longer; it rises from 0 at the first.
+/// For each bucket of a histogram its upper bound and the share of requests that took at most that long; it rises
+/// from 0 at the first.
 fn not_exceeded(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     let total: u64 = histogram.iter().map(|(_, count)| count).sum();
     let (mut points, mut so_far) = (Vec::new(), 0);
@@ -100,7 +101,7 @@ fn exceeded(histogram: &[(u64, u64)]) -> Vec<(f64, f64)> {
     histogram.iter().filter(|(_, count)| *count > 0).map(share).collect()
 }
 
-/// Rows of a table over time at most; of more windows every n-th is shown.
+/// Maximum rows of a table over time; of more windows every n-th is shown.
 const ROWS_MAX: usize = 50;
 
 /// Throughput, latency and write amplification over time.
@@ -118,7 +119,7 @@ pub(super) fn over_time(page: &mut Page, runs: &[Labelled<'_>]) {
     for (title, y, series) in [
         ("Throughput", Axis::linear("bytes per second").units(number::bandwidth), throughput),
         ("99 % latency", Axis::log("latency").text(time_ns), p99),
-        ("Write amplification", Axis::linear("units programmed for each unit written"), waf),
+        ("Write amplification", Axis::linear("units programmed per unit written"), waf),
     ] {
         let x = Axis::linear(&format!("simulated time, {unit}"));
         content += &Curves::new(title, x, y, series).html();
@@ -133,7 +134,7 @@ pub(super) fn over_time(page: &mut Page, runs: &[Labelled<'_>]) {
         };
         content += &details(&format!("Table: {} ({note})", labelled.label), &windows_table(windows, every));
     }
-    page.section("time", "Over time", "Simulated time since the run began.", &content);
+    page.section("time", "Over time", "Simulated time since the start of the run.", &content);
 }
 
 /// The unit of the axis of time, in seconds and by name.

@@ -1,4 +1,4 @@
-//! What the media cost, and what that is per request and per byte written.
+//! Cost of the media, in total, per request and per byte written.
 
 use super::labels::{Labelled, doubted, notes, or_dash};
 use crate::page::{Page, Table, escape};
@@ -15,7 +15,7 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
         "USD per 1000 IOPS",
         "endurance (TBW)",
         "USD per TB written",
-        "drive writes a day, 5 years",
+        "drive writes per day, 5 years",
     ];
     let mut table = Table::new("", 2, &heads);
     for labelled in runs {

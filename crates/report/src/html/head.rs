@@ -1,11 +1,11 @@
-//! What ran, and how to run it again.
+//! The runs, and the commands to repeat them.
 
 use super::labels::Labelled;
 use crate::page::{Page, Table, details, escape};
 use crate::{human, warnings};
 use nvlab_run::number;
 
-/// The workloads and what the names of the designs share, as the lead of the page.
+/// The workloads and the common part of the names of the designs, as the lead of the page.
 pub(super) fn workloads(runs: &[Labelled<'_>], shared: &str) -> String {
     let mut workloads: Vec<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
     workloads.dedup();
@@ -21,7 +21,7 @@ pub(super) fn workloads(runs: &[Labelled<'_>], shared: &str) -> String {
     html
 }
 
-/// The runs, and what a reader must know before trusting them.
+/// The runs, and the warnings that a reader needs before using them.
 pub(super) fn runs(runs: &[Labelled<'_>]) -> String {
     let heads = ["design", "what it is", "for the host", "raw", "seed", "requests", "simulated", "key"];
     let mut table = Table::new("", 2, &heads);

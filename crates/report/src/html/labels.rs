@@ -1,4 +1,4 @@
-//! What runs are called on a page, and which colours they have.
+//! Labels and colours of the runs on a page.
 
 use crate::names::{Names, short_names};
 use crate::notes::doubt;
@@ -6,7 +6,7 @@ use crate::page::{COLORS, escape};
 use nvlab_run::result::{RunResult, is_life};
 use std::collections::BTreeSet;
 
-/// A run and what the page calls it.
+/// A run and its label.
 pub(super) struct Labelled<'a> {
     /// Unique on the page; the design's name if that is enough.
     pub label: String,
@@ -22,7 +22,7 @@ impl Labelled<'_> {
     }
 }
 
-/// What the names of all designs of a page share, if their labels leave it out.
+/// The common part of the names of all designs of a page, if their labels leave it out.
 pub(super) fn shared(results: &[RunResult]) -> String {
     names(results).shared
 }
@@ -31,7 +31,7 @@ fn names(results: &[RunResult]) -> Names {
     short_names(&results.iter().map(|run| run.design.name.as_str()).collect::<Vec<_>>())
 }
 
-/// Labels runs uniquely: with the design, of which what all share is left out, if need be with the seed, if need be with a number.
+/// Labels runs uniquely: with the design, without the part common to all, and if necessary with the seed or a number.
 /// Runs that differ only in the seed share a colour.
 pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
     let (mut taken, mut kinds) = (BTreeSet::new(), Vec::new());
@@ -61,7 +61,7 @@ pub(super) fn labelled(results: &[RunResult]) -> Vec<Labelled<'_>> {
         .collect()
 }
 
-/// A value of a metric as HTML, marked if something must be known before it is used.
+/// A value of a metric as HTML, marked if it must be used with care.
 pub(super) fn doubted(shown: String, metric: &str, run: &RunResult) -> String {
     match run.doubts(metric).as_slice() {
         [] => shown,
@@ -69,7 +69,7 @@ pub(super) fn doubted(shown: String, metric: &str, run: &RunResult) -> String {
     }
 }
 
-/// What must be known before marked values are used: a paragraph for each run that has some.
+/// The reasons for care with marked values: a paragraph for each run that has some.
 pub(super) fn notes<'a>(runs: impl Iterator<Item = &'a Labelled<'a>>, metrics: &[&str]) -> String {
     let note = |labelled: &Labelled<'_>| {
         let (lives, others): (Vec<&str>, Vec<&str>) = metrics.iter().partition(|name| is_life(name));

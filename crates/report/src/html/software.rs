@@ -1,4 +1,4 @@
-//! Where the time of a request goes between the program and the device, and what it costs the processor.
+//! The time of a request between the program and the device, and its processor time.
 
 use super::labels::Labelled;
 use crate::page::{Axis, Bars, MUTED, Page, Table, details, escape};
@@ -20,9 +20,14 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
     if staged.is_empty() {
         return;
     }
-    let parts =
-        [("before the device", 0), ("device", MUTED), ("after it", 5), ("locks", 4), ("thread or core", 2)];
-    let axis = Axis::linear("us for a request, mean").text(time).including(0.0);
+    let parts = [
+        ("before the device", 0),
+        ("device", MUTED),
+        ("after the device", 5),
+        ("locks", 4),
+        ("thread or core", 2),
+    ];
+    let axis = Axis::linear("mean us per request").text(time).including(0.0);
     let mut bars = Bars::new("", axis, &parts);
     for (labelled, software) in &staged {
         let stages = |submits| {
@@ -41,7 +46,7 @@ fn costs(staged: &[(&Labelled<'_>, &SoftwareResult)]) -> String {
     let columns = COLUMNS.map(|name| metric::find(name).expect("the table of metrics has them"));
     let mut heads = vec!["design", "stack", "threads"];
     heads.extend(columns.iter().map(|column| column.title.as_str()));
-    let mut table = Table::new("Processor time, mean of a request", 2, &heads);
+    let mut table = Table::new("Mean processor time per request", 2, &heads);
     for (labelled, software) in staged {
         let mut cells = vec![labelled.marked(), escape(&software.stack), software.threads.to_string()];
         for column in &columns {
@@ -56,7 +61,7 @@ fn costs(staged: &[(&Labelled<'_>, &SoftwareResult)]) -> String {
 
 fn stages(staged: &[(&Labelled<'_>, &SoftwareResult)]) -> String {
     let heads = ["design", "stage", "side", "processor", "lock", "wait"];
-    let mut table = Table::new("Stages, mean of a request", 3, &heads);
+    let mut table = Table::new("Stages, mean per request", 3, &heads);
     for (labelled, software) in staged {
         for stage in &software.stages {
             let side = if stage.submits { "submit" } else { "complete" };

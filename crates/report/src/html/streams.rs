@@ -16,7 +16,7 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
         return;
     }
     let mut table =
-        Table::new("Rates over the time of the stream, latency from the moment it asked", 3, &HEADS);
+        Table::new("Rates over the stream's run time, latency from when a request is issued", 3, &HEADS);
     for labelled in runs {
         for tenant in &labelled.run.tenants {
             for (name, op) in tenant.ops().into_iter().filter(|(_, op)| op.count > 0) {

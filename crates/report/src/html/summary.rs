@@ -15,7 +15,7 @@ const COLUMNS_LAST: [&str; 3] = ["price", "price.gib", "memory"];
 
 /// What ran, then the summary and latency tables.
 pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
-    let about = if runs.len() > 1 { "Small print: the ratio to the first row." } else { "" };
+    let about = if runs.len() > 1 { "In small print: the ratio to the first row." } else { "" };
     page.section("summary", "Summary", about, &(head::runs(runs) + &figures(runs) + &latencies(runs)));
 }
 
@@ -55,7 +55,7 @@ fn ratio(ratio: f64) -> String {
 
 fn latencies(runs: &[Labelled<'_>]) -> String {
     let heads = ["design", "request", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
-    let mut table = Table::new("Latency, from the moment the host asked", 2, &heads);
+    let mut table = Table::new("Latency, from when the host issues a request", 2, &heads);
     for labelled in runs {
         for (name, op) in human::timed(labelled.run) {
             let mut cells = vec![labelled.marked(), name.to_string(), number::count(op.count)];

@@ -7,17 +7,32 @@ use nvlab_run::result::{
 };
 use nvlab_run::sample;
 
-/// Writes pages to look at: `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-report pages_to_look_at`.
+/// `NVLAB_REPORT_OUT=/tmp/out cargo test -p nvlab-report example_pages` also writes the pages to files.
 #[test]
-fn pages_to_look_at() {
-    let Some(dir) = std::env::var_os("NVLAB_REPORT_OUT").map(std::path::PathBuf::from) else { return };
+fn example_pages_have_every_run_and_every_section_once() {
+    let out = std::env::var_os("NVLAB_REPORT_OUT").map(std::path::PathBuf::from);
     let runs = [
         sample::rich("ssd-tlc", 1, 1.0),
         sample::rich("ssd-tlc ftl.clean.kind=fifo", 1, 1.25),
         sample::rich("ssd-qlc", 1, 1.7),
     ];
-    std::fs::write(dir.join("three.html"), html(&runs, "Cleaning policies on a small TLC drive")).unwrap();
-    std::fs::write(dir.join("one.html"), html(&runs[..1], "ssd-tlc")).unwrap();
+    for (file, runs, title) in [
+        ("three.html", &runs[..], "Cleaning policies on a small TLC drive"),
+        ("one.html", &runs[..1], "ssd-tlc"),
+    ] {
+        let page = html(runs, title);
+        assert_eq!(count(&page, &format!("<h1>{title}</h1>")), 1, "{file}");
+        for run in runs {
+            assert!(page.contains(&run.design.name), "{file}: {}", run.design.name);
+        }
+        for id in ["summary", "latency", "time", "writes", "busy", "wear", "cost", "again"] {
+            assert_eq!(count(&page, &format!("<section id=\"{id}\">")), 1, "{file}: {id}");
+        }
+        assert_eq!(count(&page, "<section "), count(&page, "</section>"), "{file}");
+        if let Some(dir) = &out {
+            std::fs::write(dir.join(file), page).unwrap();
+        }
+    }
 }
 
 /// How often a text occurs.
@@ -83,12 +98,12 @@ fn the_distribution_of_latency_ends_at_the_rarest() {
     let page = html(&[sample::rich("ssd-tlc", 1, 1.0)], "A title");
     assert!(page.contains("<title>A title</title>") && page.contains("<h1>A title</h1>"));
     for text in
-        ["Share of requests that took at least as long", ">100 %</text>", ">0.001 %</text>", ">1 ms</text>"]
+        ["Share of requests that took at least this long", ">100 %</text>", ">0.001 %</text>", ">1 ms</text>"]
     {
         assert!(page.contains(text), "{text}");
     }
     for text in [
-        "Share of requests that took no longer",
+        "Share of requests that took at most this long",
         "99 % latency",
         "Write amplification",
         "mean ",
@@ -109,7 +124,7 @@ fn the_answer_is_above_all_else() {
         lead.contains("<p class=\"answer\">IOPS 30.0 k/s, write p99 1.65 ms, read p99 877 us, WA 3.08</p>"),
         "{lead}"
     );
-    let latency = rest.split_once("Share of requests that took no longer").unwrap().1;
+    let latency = rest.split_once("Share of requests that took at most this long").unwrap().1;
     let latency = latency.split_once("</figure>").unwrap().0;
     assert!(latency.contains("line c0 d0") && latency.contains("line c1 d1"), "{latency}");
     let name = |kind: &str| format!("ssd-tlc ftl.clean.kind={kind}");
@@ -163,7 +178,7 @@ fn figures_are_in_the_page() {
 }
 
 #[test]
-fn results_without_anything_are_shown_too() {
+fn empty_results_make_a_page() {
     let mut run = sample::run("idle", 1);
     (run.read, run.write) = (OpResult::default(), OpResult::default());
     run.write_amplification = WriteAmplification::default();

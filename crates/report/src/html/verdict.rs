@@ -1,4 +1,4 @@
-//! The answer at the top of the page: what was found, what limits it, what must be known before it is used.
+//! The answer at the top of the page: results, limits, caveats.
 
 use super::labels::Labelled;
 use crate::compare::sentences;
@@ -8,9 +8,9 @@ use crate::{notes, reasons};
 use nvlab_run::metric;
 use nvlab_run::result::RunResult;
 
-/// The figures of one run that answer for it, as far as it has them.
+/// The main figures of a run, as far as it has them.
 const FIGURES: [&str; 7] = ["tps", "program.time", "iops", "write.p99", "read.p99", "waf", "lifetime"];
-/// So many of the figures above are said.
+/// Maximum number of these figures shown.
 const SAID: usize = 4;
 
 /// A paragraph each: the answer, the limits, the caveats.

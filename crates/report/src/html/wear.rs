@@ -6,7 +6,7 @@ use nvlab_run::number;
 use nvlab_run::result::{FlashResult, RunResult};
 use toml::de::{DeTable, DeValue};
 
-/// Bars of a histogram at most; beyond that several erase counts share one.
+/// Maximum bars of a histogram; beyond that several erase counts share one.
 const BARS_MAX: u32 = 60;
 
 /// Dies of the array of a run, from its resolved design; 1 if that does not say.
@@ -21,7 +21,7 @@ pub(super) fn dies(run: &RunResult) -> usize {
         Some(whole("channels")? * whole("ways").unwrap_or(1))
     };
     let dies = read().unwrap_or(1).max(1);
-    // Blocks are listed die by die: it must divide them.
+    // Blocks are listed die by die: the number of dies must divide theirs.
     let listed = run.flash.as_ref().map_or(0, |flash| flash.cycles.len());
     if listed.is_multiple_of(dies) { dies } else { 1 }
 }
@@ -61,8 +61,7 @@ pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
     }
     html += "</div>\n";
     html += &details("Tables", &(figures(&runs) + &by_die(&runs)));
-    let about = "Erase counts of all blocks since new, preconditioning included. The plots of all runs share their \
-                 scales.";
+    let about = "Erase counts of all blocks since new, preconditioning included. The plots of all runs use the same scales.";
     page.section("wear", "Wear", about, &html);
 }
 
@@ -132,7 +131,7 @@ fn figures(runs: &[Flash<'_>]) -> String {
     table.html() + &notes(runs.iter().map(|(labelled, _)| *labelled), &["lifetime"])
 }
 
-/// More dies than this are not listed one by one.
+/// With more dies than this they are not listed one by one.
 const DIES_LISTED: usize = 64;
 
 fn by_die(runs: &[Flash<'_>]) -> String {

@@ -1,4 +1,4 @@
-//! Where the time of each run's requests went, and what limits it, in the words of the terminal.
+//! The time of each run's requests, and what limits the run, in the wording of the terminal.
 
 use super::labels::Labelled;
 use crate::page::{Axis, Bars, MUTED, Page, escape};
@@ -6,7 +6,7 @@ use crate::reasons;
 use crate::times::{OTHER, TimePart, time_parts};
 use nvlab_run::number;
 
-/// The section; none if nothing can be said of any run.
+/// The section; none if nothing is known about any run.
 pub(super) fn section(page: &mut Page, runs: &[Labelled<'_>]) {
     let rows = runs.iter().flat_map(|run| reasons(run.run).into_iter().map(move |reason| (run, reason)));
     let rows: String =

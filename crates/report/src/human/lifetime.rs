@@ -1,10 +1,10 @@
-//! How long the flash of a run lasts, in words.
+//! The lifetime of the flash of a run, as text.
 
 use super::keep;
 use nvlab_run::number;
 use nvlab_run::result::{LaterLevelling, MediumResult, RunResult};
 
-/// How long it lasts, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.
+/// The lifetime, in one line: in years at the rate of the workload; if the device set the pace, in bytes first.
 pub fn lifetime(run: &RunResult) -> String {
     let lifetime = &run.lifetime;
     let Some(years) = lifetime.years else { return unworn(run).to_string() };
@@ -17,14 +17,15 @@ pub fn lifetime(run: &RunResult) -> String {
     if let Some(worst) = lifetime.years_worst_block {
         text += &keep(&format!(" ({} by the most worn block)", number::years(worst)));
     }
-    let bytes = lifetime.host_bytes.map(|bytes| format!("{} may be written", number::bytes_decimal(bytes)));
+    let bytes = lifetime.host_bytes.map(|bytes| format!("{} can be written", number::bytes_decimal(bytes)));
     let per_day = lifetime.drive_writes_per_day;
-    let per_day = per_day.map(|count| format!("{} drive writes a day for 5 years", number::three(count)));
+    let per_day = per_day.map(|count| format!("{} drive writes per day for 5 years", number::three(count)));
     let mut parts: Vec<String> = [bytes, per_day].into_iter().flatten().map(|part| keep(&part)).collect();
     parts.insert(if run.closed_loop { parts.len() } else { 0 }, text);
     if let Some(limit) = lifetime.limited_by_retention() {
-        parts
-            .push(format!("limited by retention: cells keep data for {limit} years, the rest is wear alone"));
+        parts.push(format!(
+            "limited by retention: cells keep data for {limit} years; the rest considers wear alone"
+        ));
     }
     parts.join("; ")
 }
@@ -33,12 +34,12 @@ pub fn lifetime(run: &RunResult) -> String {
 pub fn levelled_evenly(medium: &MediumResult) -> String {
     let (cycles, rated) = (number::three(medium.cycles), number::count(medium.rated_cycles as u64));
     format!(
-        "cycles mean {cycles}, if its controller wears all blocks evenly; {}",
+        "cycles mean {cycles}, assuming that its controller wears all blocks evenly; {}",
         keep(&format!("rated {rated}"))
     )
 }
 
-/// Until when write amplification stays as it was in the run.
+/// The validity of the lifetime: how long write amplification stays as in the run.
 pub fn levelled_later(later: &LaterLevelling) -> String {
     let LaterLevelling { from_life_share, write_amplification } = *later;
     let share = number::share(from_life_share);
@@ -48,10 +49,10 @@ pub fn levelled_later(later: &LaterLevelling) -> String {
     )
 }
 
-/// Why a run has no lifetime.
+/// The reason that a run has no lifetime.
 pub fn unworn(run: &RunResult) -> &'static str {
     match run.without_end() {
-        true => "without end: nothing was programmed",
-        false => "not determined: nothing of what the host wrote was programmed yet",
+        true => "unlimited: nothing was programmed",
+        false => "undetermined: no host data has been programmed yet",
     }
 }

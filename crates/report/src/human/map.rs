@@ -1,10 +1,10 @@
-//! What a map that is read on demand did.
+//! The figures of a map that is read on demand.
 
 use super::keep;
 use nvlab_run::number;
 use nvlab_run::result::MapResult;
 
-/// What it did, in one line.
+/// The figures, in one line.
 pub(super) fn line(map: &MapResult) -> String {
     let mut parts = vec![keep(&format!("{} of look-ups hit", number::share(map.hit_share())))];
     if map.host_hits > 0 {

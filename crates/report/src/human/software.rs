@@ -4,7 +4,7 @@ use super::keep;
 use nvlab_run::number;
 use nvlab_run::result::{SoftwareResult, StageResult};
 
-/// What it costs the processor, and where the time of a request goes.
+/// The processor time, and the parts of the latency of a request.
 pub(super) fn lines(software: &SoftwareResult) -> [(&'static str, String); 3] {
     let time = |ns: f64| number::time_ns(ns).to_string();
     let threads = number::things(software.threads as u64, "thread");
@@ -21,7 +21,7 @@ pub(super) fn lines(software: &SoftwareResult) -> [(&'static str, String); 3] {
         0 => "no lock".to_string(),
         locks => {
             let share = number::share(software.lock_share);
-            format!("{}, {share} of the latency spent waiting there", number::things(locks as u64, "lock"))
+            format!("{}, {share} of the latency spent waiting for them", number::things(locks as u64, "lock"))
         }
     };
     let software_line =
@@ -30,7 +30,7 @@ pub(super) fn lines(software: &SoftwareResult) -> [(&'static str, String); 3] {
     [("Software", software_line), ("Processor", costs.join(", ")), ("Time goes to", places(software))]
 }
 
-/// Where the latency goes, in the order of a request's way; what takes nothing is left out.
+/// The parts of the latency, in the order in which a request passes them; parts of zero are left out.
 fn places(software: &SoftwareResult) -> String {
     let stage = |stage: &StageResult| (stage.name.clone(), stage.total_ns());
     let side = |submits| software.stages.iter().filter(move |stage| stage.submits == submits).map(stage);

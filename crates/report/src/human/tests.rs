@@ -14,7 +14,7 @@ zipf theta=0.99 read=70% bs=4KiB qd=32 · seed 1                   simulated 60.
 
   Prepared        filled once in order, then 4.1 capacities of the workload's own writes, steady at
                   WA 2.97
-  Requests        1 800 000 asked, all served
+  Requests        1 800 000 issued, all served
   Throughput      30 000 IOPS   read 86.0 MB/s   write 36.9 MB/s
   Latency            mean      p50      p95      p99    p99.9   p99.99      max
     read          61.0 us  58.0 us  95.0 us   183 us  1.24 ms  4.20 ms  12.7 ms
@@ -24,7 +24,7 @@ zipf theta=0.99 read=70% bs=4KiB qd=32 · seed 1                   simulated 60.
   Device busy     dies 41 %: read 9, program 22, erase 10   channels 31 %
   Flash           1 400 000 reads, 61 875 programs, 12 345 erases
   Wear            cycles mean 5.88, min 1, max 12, deviation 3.20; rated 3 000
-  Lifetime        240 TB may be written; 1.13 drive writes a day for 5 years;
+  Lifetime        240 TB can be written; 1.13 drive writes per day for 5 years;
                   8.40 years at this speed (6.12 years by the most worn block)
   Price           62.3 USD (tlc 55.2, dram 7.10)   0.546 USD/GiB
   Memory          240 MiB of tables in the controller
@@ -41,7 +41,7 @@ fn the_software_says_where_time_goes() {
     let text = run_text(&run, Style::default());
     let wanted = "
   Software        mine: 8 threads, 10.0 us above the device, 1 lock, 5.00 % of the latency spent
-                  waiting there
+                  waiting for them
   Processor       4.00 us a request, 2.00 us at locks, 1.25 of 4 cores used
   Time goes to    issue 5.00 us, device 30.0 us, wake-up 4.50 us, waiting for thread or core 500 ns
 ";
@@ -59,15 +59,12 @@ fn a_narrow_terminal_and_what_went_wrong() {
     run.buffer_wait_s = 1.5e-3 * run.write.count as f64;
     let text = run_text(&run, Style { color: false, width: 80 });
     let wanted = "  Prepared        ! filled once in order, then 4.1 capacities of the workload's
-                  own writes, not steady: WA still went from 2.96 to 2.97
-  Requests        ! 2 000 000 asked, 1 800 000 served
+                  own writes, not steady: WA still changed from 2.96 to 2.97
+  Requests        ! 2 000 000 issued, 1 800 000 served
 ";
     assert!(text.contains(wanted), "{text}");
     assert!(text.contains("\n  Faults          ! 2 reads lost, 1 program failed\n"), "{text}");
-    assert!(
-        text.contains("\n  Lifetime        not determined: nothing of what the host wrote was"),
-        "{text}"
-    );
+    assert!(text.contains("\n  Lifetime        undetermined: no host data has been programmed"), "{text}");
     assert!(text.contains("\n  Buffer          a write waited 1.50 ms on average for room"), "{text}");
     assert!(text.contains("\n                  1.75 bytes of units touched"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

@@ -21,18 +21,18 @@ impl Axis {
         Axis { label: label.to_string(), log: false, names: false, include, ticks, text: None, unit: None }
     }
 
-    /// A logarithmic axis. Values that are not positive have no place on it.
+    /// A logarithmic axis. Values that are not positive are not shown on it.
     pub fn log(label: &str) -> Axis {
         Axis { log: true, ..Axis::linear(label) }
     }
 
-    /// An axis of names: value 0 is the place of the first, 1 that of the second.
+    /// An axis of names: value 0 is the position of the first, 1 that of the second.
     pub fn names<S: AsRef<str>>(label: &str, names: &[S]) -> Axis {
         let ticks = names.iter().enumerate().map(|(index, name)| (index as f64, name.as_ref().to_string()));
         Axis { names: true, ticks: ticks.collect(), ..Axis::linear(label) }
     }
 
-    /// The axis spans this value too, so that several plots can share a range.
+    /// Makes the axis include this value, so that several plots can share a range.
     pub fn including(mut self, value: f64) -> Axis {
         self.include.push(value);
         self
@@ -44,14 +44,14 @@ impl Axis {
         self
     }
 
-    /// How values read, with their unit: `number::time_ns(ns).to_string()`.
+    /// Formats values, with their unit: `number::time_ns(ns).to_string()`.
     pub fn text(mut self, text: impl Fn(f64) -> String + 'static) -> Axis {
         self.text = Some(Box::new(text));
         self
     }
 
-    /// How values read, where the unit follows from the value: ticks of a linear axis are round in the unit of its largest value.
-    /// 100 GB are 93.1 GiB.
+    /// Formats values whose unit depends on the value: ticks of a linear axis are round in the unit of its largest
+    /// value. 100 GB are 93.1 GiB.
     pub fn units(self, shown: impl Fn(f64) -> Shown + Clone + 'static) -> Axis {
         let text = shown.clone();
         let axis = self.text(move |value| text(value).to_string());
@@ -143,7 +143,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The place of a value, from 0 to 1; `None` if it has none.
+    /// The position of a value, from 0 to 1; `None` if it has none.
     pub fn share(&self, value: f64) -> Option<f64> {
         let share = match self.log {
             true => (value / self.from).ln() / (self.to / self.from).ln(),

@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::plot::{Frame, Item, WIDTH, figure, standalone, wide};
 use super::{COLORS, escape};
 
-/// The number of the colour for what is of no note, such as idle time.
+/// The number of the colour for unimportant parts, such as idle time.
 pub const MUTED: usize = COLORS;
 
 /// Height of one row with its label, and of the bar alone.
@@ -115,9 +115,9 @@ fn part(name: &str, color: usize, text: &str, [from, to]: [f64; 2], top: f64) ->
     svg
 }
 
-/// How many things lie in each range of a value.
+/// The number of things in each range of a value.
 pub struct Histogram<'a> {
-    /// What it is of.
+    /// The title.
     pub title: &'a str,
     /// The value.
     pub x: Axis,

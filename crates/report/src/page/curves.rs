@@ -33,7 +33,7 @@ pub struct Series {
     steps: Steps,
 }
 
-/// Where a line goes between two points.
+/// The course of a line between two points.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Steps {
     /// Straight.
@@ -78,25 +78,25 @@ impl Series {
         self
     }
 
-    /// Without markers: for theory and what others measured.
+    /// Without markers: for theory and for measurements of others.
     pub fn unmarked(mut self) -> Series {
         self.marked = false;
         self
     }
 
-    /// Large markers that no line joins: for single points that others measured.
+    /// Large markers without lines: for single measurements of others.
     pub fn scattered(mut self) -> Series {
         self.joined = false;
         self
     }
 
-    /// A value holds from the point before it up to its own, as of requests that took at least as long.
+    /// A value holds from the point before it up to its own, as for requests that took at least as long.
     pub fn steps(mut self) -> Series {
         self.steps = Steps::Before;
         self
     }
 
-    /// A value holds from its own point up to the next, as of requests that took no longer.
+    /// A value holds from its own point up to the next, as for requests that took at most as long.
     pub(crate) fn steps_up(mut self) -> Series {
         self.steps = Steps::After;
         self
@@ -108,7 +108,7 @@ impl Series {
         if self.joined { "dot" } else { "dot stated" }
     }
 
-    /// True if it has the same points as another one, several of them.
+    /// True if it has the same points as another one, and more than one.
     fn covers(&self, other: &Series) -> bool {
         let is_same =
             |(a, b): (&(f64, f64), &(f64, f64))| a.0.total_cmp(&b.0).is_eq() && a.1.total_cmp(&b.1).is_eq();

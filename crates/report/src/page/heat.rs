@@ -3,18 +3,18 @@
 use super::escape;
 use super::plot::{WIDTH, figure, wide};
 
-/// How many colours there are, from the least to the largest value; classes `h0` to `h9`.
+/// Number of colours, from the smallest to the largest value; classes `h0` to `h9`.
 const LEVELS: usize = 10;
-/// Cells in a line at most; longer rows take several lines, as far as [`LINES_MAX`] allows.
+/// Maximum cells in a line; longer rows take several lines, as far as [`LINES_MAX`] allows.
 const COLUMNS_MAX: usize = 256;
-/// Lines of a map at most.
+/// Maximum lines of a map.
 const LINES_MAX: usize = 256;
 const RIGHT: f64 = 550.0;
 const TOP: f64 = 34.0;
 
 /// A map of values; all rows are equally long.
 pub struct Heat<'a> {
-    /// What it shows.
+    /// The title.
     pub title: &'a str,
     /// What a row is: `die`. They are numbered.
     pub row: &'a str,

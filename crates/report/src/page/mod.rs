@@ -1,12 +1,12 @@
-//! The kit for every page that nvlab writes: the report, a reproduction, a sweep. (The live page of a device has a script and is not one of
-//! them.)
+//! The kit for every page that nvlab writes: the report, a reproduction, a sweep. (The live page of a device has a
+//! script and does not use it.)
 //!
 //! 1. A page is one file without scripts and without network access. Its Content-Security-Policy allows nothing but
 //!    its one style sheet, named by SHA-256; so there are no `style` attributes, and plots are SVG with classes.
-//! 2. Every text that comes from outside passes through [`escape`]. Parameters that are HTML already say so;
-//!    titles, headings, labels and names are plain text and are escaped here.
-//! 3. Every plot has a text alternative. Lines differ in marker or dash as well as in colour; the colours are those of
-//!    Okabe and Ito, in a light and a dark variant.
+//! 2. Every text from outside passes through [`escape`]. Parameters that take HTML are documented as such; titles,
+//!    headings, labels and names are plain text and are escaped here.
+//! 3. Every plot has a text alternative. Lines differ in marker or dash as well as in colour; the colours are those
+//!    of Okabe and Ito, in a light and a dark variant.
 //! 4. The same input produces the same bytes.
 //!
 //! ```
@@ -69,7 +69,7 @@ use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page.css");
 
-/// How many colours there are; class names `c0` to `c6`. Whoever has more to show shares them.
+/// Number of colours; class names `c0` to `c6`. A page with more items than that reuses them.
 pub const COLORS: usize = 7;
 
 /// A page under construction.
@@ -122,12 +122,12 @@ impl Page {
     }
 }
 
-/// What a page may load and do: nothing but use its own style sheet.
+/// The resources a page may use: only its own style sheet.
 fn policy() -> String {
     format!("default-src 'none'; style-src {}; base-uri 'none'; form-action 'none'", digest(STYLE))
 }
 
-/// What a policy calls a style sheet or script with exactly this text.
+/// The notation in a policy for a style sheet or script with exactly this text.
 pub fn digest(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }

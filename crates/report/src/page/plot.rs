@@ -1,4 +1,4 @@
-//! What all plots share: size, axes with grid and ticks, markers, the figure around them.
+//! Common to all plots: size, axes with grid and ticks, markers, the figure around them.
 
 use super::axis::{Axis, Range};
 use super::{COLORS, STYLE, escape};
@@ -91,12 +91,12 @@ impl Frame {
         self.svg += &svg;
     }
 
-    /// Where a value lies on the axis to the right.
+    /// The position of a value on the horizontal axis.
     pub fn x(&self, value: f64) -> Option<f64> {
         Some(self.left + self.x.share(value)? * (self.right - self.left))
     }
 
-    /// Where a value lies on the axis upwards.
+    /// The position of a value on the vertical axis.
     pub fn y(&self, value: f64) -> Option<f64> {
         Some(self.bottom - self.y.share(value)? * (self.bottom - self.top))
     }
@@ -112,7 +112,7 @@ pub(super) struct Item {
     /// A small drawing, 26 by 12.
     pub drawing: String,
     pub name: String,
-    /// The number of the group of the plot that it shows and hides.
+    /// The number of the group of the plot that it shows or hides.
     pub switches: Option<usize>,
 }
 
@@ -178,8 +178,9 @@ pub(super) fn standalone(legend: &[Item], svg: &str) -> String {
     )
 }
 
-/// A marker of a shape and a colour, each by its number; `class` is added to its own. One with a title can be reached with the
-/// keyboard unless it is only there to be pointed at (`hit`); its title is then shown above the plot.
+/// A marker of a shape and a colour, each by its number; `class` is added to its own. A marker with a title can be
+/// reached with the keyboard unless it only serves as a pointer target (`hit`); its title is then shown above the
+/// plot.
 pub(super) fn marker((shape, color): (usize, usize), class: &str, x: f64, y: f64, title: &str) -> String {
     let shape = match shape % 5 {
         0 => "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",

@@ -27,7 +27,7 @@ impl Dot {
         Dot { name: name.to_string(), x, y, front: false }
     }
 
-    /// Whether no other candidate beats it in both objectives.
+    /// True if no other candidate is better in both objectives.
     pub fn front(mut self, front: bool) -> Dot {
         self.front = front;
         self
@@ -35,12 +35,12 @@ impl Dot {
 }
 
 impl Scatter {
-    /// More is better in both, unless `less_is_better` says otherwise.
+    /// More is better in both, unless `less_is_better` is called.
     pub fn new(title: &str, x: Axis, y: Axis, dots: Vec<Dot>) -> Scatter {
         Scatter { title: title.to_string(), x, y, dots, less: [false; 2] }
     }
 
-    /// Says for which axis less is better.
+    /// Marks the axes on which less is better.
     pub fn less_is_better(mut self, x: bool, y: bool) -> Scatter {
         self.less = [x, y];
         for (axis, less) in [(&mut self.x, x), (&mut self.y, y)] {
@@ -101,7 +101,7 @@ impl Scatter {
         frame.figure(&self.title, &legend)
     }
 
-    /// The border of what the front reaches, as steps from left to right.
+    /// The boundary of the region dominated by the front, as steps from left to right.
     fn front(&self, placed: &[(f64, f64, &Dot)]) -> String {
         let mut path = String::new();
         for (x, y, _) in placed.iter().filter(|(.., dot)| dot.front) {
@@ -115,7 +115,7 @@ impl Scatter {
     }
 }
 
-/// The names of points, each at the first free place beside it: a name neither covers another nor a point.
+/// The names of points, each at the first free position beside it: a name covers neither another name nor a point.
 fn labels(frame: &Frame, placed: &[(f64, f64, &Dot)]) -> String {
     const HEIGHT: f64 = 15.0;
     /// Left, top, right and bottom.

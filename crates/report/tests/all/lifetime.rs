@@ -209,12 +209,12 @@ fn without_end_is_only_what_programs_nothing() {
     let reads = run(small("ssd-tlc"), "uniform rw=randread bs=4KiB", "100 io", State::Full);
     assert_eq!(reads.lifetime.years, None);
     let (holds, text) = verdict("lifetime > 5 years", &reads);
-    assert!(holds && text.ends_with("lifetime is without end: nothing was programmed"), "{text}");
+    assert!(holds && text.ends_with("lifetime is unlimited: nothing was programmed"), "{text}");
     // A memory whose buffer holds all that was stored: it is not known what will have to be programmed.
     let stores = run(small("envy"), "uniform rw=randwrite bs=512B", "20 io", State::Fresh);
     assert_eq!((stores.flash.as_ref().unwrap().programs, stores.lifetime.years), (0, None));
     let (holds, text) = verdict("lifetime > 5 years", &stores);
-    assert!(!holds && text.contains("lifetime is not determined: nothing of what the host wrote"), "{text}");
+    assert!(!holds && text.contains("lifetime is undetermined: no host data"), "{text}");
     assert!(!verdict("lifetime < 5 years", &stores).0, "neither answer is true");
     let error = Assertion::parse("log.lifetime > 5 years").unwrap().check(&reads).unwrap_err();
     assert!(error.ends_with("has no log.lifetime"), "a drive without a log: {error}");
@@ -248,7 +248,7 @@ fn a_lifetime_without_cleaning_says_so() {
     let (regained, note, fresh) = of("0.9 x capacity", State::Fresh);
     assert!(regained < 0.1, "{regained}");
     let note = note.unwrap();
-    assert!(note.starts_with("the cost of cleaning is not in the lifetime ("), "{note}");
+    assert!(note.starts_with("the lifetime does not include the cost of cleaning ("), "{note}");
     let (_, none, steady) = of("2 x capacity", State::Steady);
     assert_eq!(none, None);
     assert!(fresh.lifetime.host_bytes.unwrap() > 1.5 * steady.lifetime.host_bytes.unwrap());
@@ -275,5 +275,5 @@ fn a_lifetime_without_cleaning_says_so() {
     let compared =
         compare_text(&[vec![fresh], vec![steady]], &["lifetime.bytes"], Format::Human, NameStyle::Whole)
             .unwrap();
-    assert!(compared.contains("the cost of cleaning is not in the lifetime"), "{compared}");
+    assert!(compared.contains("the lifetime does not include the cost of cleaning"), "{compared}");
 }

@@ -53,14 +53,17 @@ fn a_size_that_the_log_would_not_take_is_refused() {
         Design::load(name, &[format!("ftl.log.size={size}")]).unwrap_err().to_string()
     };
     let text = refused("rvm-flash", "64 KiB");
-    assert!(text.contains("64 KiB is no multiple of an erase block of the array, 512 KiB"), "{text}");
+    assert!(text.contains("64 KiB is not a multiple of an erase block of the array, 512 KiB"), "{text}");
     assert!(text.contains("\"512 KiB\""), "{text}");
     let text = refused("rvm-disk", "100000 B");
-    assert!(text.contains("no multiple of a sector of the disk, 512 B"), "{text}");
+    assert!(text.contains("not a multiple of a sector of the disk, 512 B"), "{text}");
     let text = refused("rvm-flash-disk", "100000 B");
-    assert!(text.contains("no multiple of a sector, 512 B"), "{text}");
+    assert!(text.contains("not a multiple of a sector, 512 B"), "{text}");
     let text = refused("rvm-battery-ram", "16 MiB");
-    assert!(text.contains("`ftl.log.size` is 16 MiB, but the medium takes a log of 16376 KiB"), "{text}");
+    assert!(
+        text.contains("`ftl.log.size` is 16 MiB, but the medium holds a log of at most 16376 KiB"),
+        "{text}"
+    );
 }
 
 /// Transactions until the log cannot erase a block any more; bytes of their records.
@@ -123,8 +126,8 @@ fn a_flash_disk_wears() {
         "{data:?}"
     );
     let text = run_text(&run, Default::default()).replace('\u{a0}', " ");
-    assert!(text.contains("if its controller wears all blocks evenly; rated 1 000 000"), "{text}");
-    assert!(text.starts_with("rvm-flash-disk · 32.0 MiB of memory, a log on 16.5 MiB raw"), "{text}");
+    assert!(text.contains("assuming that its controller wears all blocks evenly; rated 1 000 000"), "{text}");
+    assert!(text.starts_with("rvm-flash-disk · 32.0 MiB of memory, log on 16.5 MiB raw"), "{text}");
 }
 
 /// Large records begin to be written while the program computes: the commit writes to flash only, 72 B in front of what is on the disk, a

@@ -33,11 +33,11 @@ fn few_requests_in_flight_leave_dies_idle() {
     // One of four dies at most.
     let flash = one.flash.as_ref().unwrap();
     assert!(flash.busy_read <= 0.25);
-    says(&one, "requests in flight on average keep at most as many of 4 busy");
+    says(&one, "requests are in flight for 4 dies");
     let eight = run("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=6", "20k io", State::Full);
     let busy = eight.flash.as_ref().unwrap().busy_read;
     match busy < 0.75 {
-        true => says(&eight, "wait for one die while others have none"),
+        true => says(&eight, "requests in flight are spread unevenly over the dies"),
         false => assert!(reasons(&eight).iter().all(|reason| !reason.contains("idle"))),
     }
 }
@@ -59,16 +59,16 @@ fn dies_that_may_not_program_at_the_same_time_are_idle() {
 #[test]
 fn what_is_saturated_is_the_limit() {
     let deep = run("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=128", "50k io", State::Full);
-    says(&deep, "the dies are busy");
+    says(&deep, "the dies are the limit");
     let writes = run("ssd-tlc", SMALL, "uniform rw=randwrite bs=4KiB qd=32", "3 x capacity", State::Full);
     says(&writes, "the write buffer was full");
     let narrow = [SMALL, &["path.rate=100 MB/s"]].concat();
     let narrow = run("ssd-tlc", &narrow, "sequential rw=read bs=1MiB qd=8", "2000 io", State::Full);
     assert!((narrow.read.bytes_per_s - 100e6).abs() < 5e6, "{}", narrow.read.bytes_per_s);
-    says(&narrow, "the link is busy");
+    says(&narrow, "the link is the limit");
     let slow = [SMALL, &["path.overhead.host=500 us"]].concat();
     let slow = run("ssd-tlc", &slow, "uniform rw=randread bs=4KiB qd=1", "5000 io", State::Full);
-    says(&slow, "the host's software and the link's protocol");
+    says(&slow, "host software and link protocol");
 }
 
 /// The host of a device whose queue grows always has another request for it, of one stream or of several.
@@ -83,7 +83,7 @@ fn an_overloaded_device_is_limited_by_what_it_is_limited_by_in_a_closed_loop() {
             "{:?}",
             warnings(&narrow)
         );
-        says(&narrow, "2.00 requests in flight on average keep at most as many of 4 busy");
+        says(&narrow, "only 2.00 requests are in flight for 4 dies");
     }
 }
 
@@ -187,7 +187,7 @@ fn reads_of_nothing_are_counted_and_said() {
         let share = |run: &RunResult| metric("read.unwritten", run);
         assert_eq!((share(&fresh), share(&full)), (Some(1.0), Some(0.0)), "{design}");
         assert!(
-            warnings(&fresh)[0].starts_with("100 % of what was read holds no data"),
+            warnings(&fresh)[0].starts_with("100 % of the reads were of addresses without data"),
             "{:?}",
             warnings(&fresh)
         );
@@ -199,7 +199,7 @@ fn reads_of_nothing_are_counted_and_said() {
     let half = prepared("ssd-tlc", SMALL, "uniform rw=randread bs=4KiB qd=4", "20k io", preparation);
     assert!((half.unwritten_read_share - 0.5).abs() < 0.02, "{}", half.unwritten_read_share);
     let text = run_text(&half, Style { color: false, width: 200 });
-    assert!(text.contains("! 5") && text.contains("% of what was read holds no data"), "{text}");
+    assert!(text.contains("! 5") && text.contains("% of the reads were of addresses without data"), "{text}");
     let text = compare_text::<&str>(
         &[vec![half.clone()]],
         &[],
@@ -302,7 +302,7 @@ fn flushes_have_their_share_of_the_time() {
     assert!(text.contains("    commit ") && text.contains("is flushes"), "{text}");
     // Protected: a flush takes no more than the way there.
     let kept = run("ssd-tlc", SMALL, "sequential bs=8KiB qd=1 flush=1 span=1GiB", "2000 io", State::Full);
-    says(&kept, "the host's software and the link's protocol");
+    says(&kept, "host software and link protocol");
     assert!(reasons(&kept).iter().all(|reason| !reason.contains("flushes")), "{:?}", reasons(&kept));
 }
 
@@ -353,7 +353,7 @@ fn what_is_absorbed_did_not_pass_the_cache() {
     let absorbed = run("qlc-pslc", &sets, "uniform bs=4KiB qd=1 span=4KiB", "5000 io", State::Full);
     assert!(absorbed.write_amplification.host < 0.01);
     assert!(
-        reasons(&absorbed).iter().all(|reason| !reason.contains("went past it")),
+        reasons(&absorbed).iter().all(|reason| !reason.contains("bypassed it")),
         "{:?}",
         reasons(&absorbed)
     );
@@ -366,7 +366,7 @@ fn part_of_a_pass_says_so_and_has_no_interval() {
     let ran = |until| run("bench-4g", &sets, "shuffled rw=randwrite bs=16KiB qd=8", until, State::Steady);
     let (part, whole) = (ran("0.3 x capacity"), ran("1 x capacity"));
     let says =
-        |run: &RunResult| warnings(run).iter().any(|text| text.contains("of a pass over all its addresses"));
+        |run: &RunResult| warnings(run).iter().any(|text| text.contains("of a pass over its addresses"));
     assert!(says(&part) && !says(&whole), "{:?} {:?}", warnings(&part), warnings(&whole));
     assert!(part.precision.iter().all(|precision| precision.within.is_none()), "{:?}", part.precision);
     assert!(whole.precision.iter().any(|precision| precision.within.is_some()), "{:?}", whole.precision);

@@ -89,7 +89,7 @@ fn a_directory_that_is_something_else_is_not_touched() {
     assert_eq!(names(&alien), ["notes.txt"]);
     fs::write(alien.join("result.json"), "{\"schema\": \"nvlab.run/9\"}").unwrap();
     let error = read_run(&alien).unwrap_err().to_string();
-    assert!(error.ends_with("it is of schema `nvlab.run/9`; this nvlab reads `nvlab.run/2`"), "{error}");
+    assert!(error.ends_with("its schema is `nvlab.run/9`; this nvlab reads `nvlab.run/2`"), "{error}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub enum BuildError {
     Recovery(String),
     /// This machine does not have enough memory for it.
     #[error(
-        "its device takes {} of memory, {} are available on this machine",
+        "simulating it takes {} of memory; {} are available on this machine",
         display_bytes(_0.needed),
         display_bytes(_0.available)
     )]

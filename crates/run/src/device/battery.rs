@@ -168,8 +168,8 @@ fn check(at: u64, crc: u32, found: u64, what: &str) -> Result<(), String> {
     match found == crc as u64 {
         true => Ok(()),
         false => Err(format!(
-            "the entry of a {what} at byte {at} does not match its checksum (0x{found:08x}, its content says 0x{crc:08x}): \
-             something else wrote to the file, and what the write buffer held is lost"
+            "the entry of a {what} at byte {at} does not match its checksum (stored 0x{found:08x}, computed 0x{crc:08x}): \
+             something else wrote to the file, and the contents of the write buffer are lost"
         )),
     }
 }

@@ -73,7 +73,7 @@ pub fn build<B: Backing, V: Visit>(
             Ok(visit.visit(Attached::new(disk, link(design)), ready))
         }
         Ftl::Rvm(_) => {
-            let why = "it is a log, which takes transactions such as debit-credit, not requests for blocks";
+            let why = "it is a log: it serves transactions such as debit-credit, not block requests";
             Err(BuildError::Design(why.into()))
         }
     }

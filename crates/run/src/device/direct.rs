@@ -89,7 +89,7 @@ impl<S: Store> Observed for Scm<Pram<S>> {
     fn maps(&self) -> Maps {
         let map = RegionMap::of_memories("memory", self.memories().collect::<Vec<_>>().into_iter());
         map.map(|map| vec![map])
-            .ok_or("it is a memory used in place, and its part has no rated endurance: no wear is counted")
+            .ok_or("it is a memory used in place whose part has no rated endurance, so wear is not counted")
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let memories: Vec<&Pram<S>> = self.memories().collect();
@@ -118,7 +118,7 @@ impl<S: Store> Observed for Scm<Disk<S>> {
         0
     }
     fn maps(&self) -> Maps {
-        Err("every sector of a disk has its place, and does not wear")
+        Err("a disk has no map and does not wear")
     }
     fn insides(&self, _: Span) -> Insides<'_> {
         insides(&self.stats(), Controller::unit_bytes(self), 0)

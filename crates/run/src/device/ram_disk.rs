@@ -42,7 +42,7 @@ impl<S: Store> Observed for BareRam<S> {
         0
     }
     fn maps(&self) -> Maps {
-        Err("every block has its place in a memory that does not wear")
+        Err("a RAM disk has no map and does not wear")
     }
     fn insides(&self, _: Span) -> Insides<'_> {
         let host = self.stats().written_units;

@@ -41,7 +41,7 @@ impl HeldDevice {
         let design = &named.design;
         let plan = plan(named, &preparation, seed);
         if design.path.software.is_some() {
-            let why = "whoever holds a device is its software";
+            let why = "its software is the program that holds the device";
             return Err(RunError::Unstaged { design: plan.design_name, why });
         }
         let is_new = preparation.state == State::Fresh;

@@ -44,7 +44,7 @@ pub fn read(spec: &ReplaySpec, cache: Option<&Path>) -> Result<ReadTrace, Worklo
     }
     let mut read = plain()?;
     if let Err(error) = keep(dir, &file, &note, &read) {
-        read.aside = Some(format!("the trace is not kept in {}: {error}", dir.display()));
+        read.aside = Some(format!("the converted trace cannot be cached in {}: {error}", dir.display()));
     }
     Ok(read)
 }

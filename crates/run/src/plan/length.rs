@@ -21,8 +21,8 @@ pub(super) fn check(work: &Work, limit: &Limit, text: &str) -> Result<(), Worklo
     Err(WorkloadError::DoesNotFit {
         what: format!("workload '{text}'"),
         reason: format!(
-            "at its rate= it takes about {} days of device time until its end or that of --until, and a run can simulate at \
-             most {} days, since time is counted in picoseconds: give a higher rate=, or an earlier end (--until, until=)",
+            "at its rate= it takes about {} days of device time until its end or that of --until, but a run can simulate at \
+             most {} days, because time is counted in picoseconds: give a higher rate=, or an earlier end (--until, until=)",
             days(needed),
             days(longest)
         ),

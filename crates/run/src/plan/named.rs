@@ -41,8 +41,8 @@ impl Named {
         let part = |design: &Design| design.media.get(medium)?.part_name.clone();
         let (now, was) = (self.design.capacity_bytes(), before.capacity_bytes());
         (now != was).then_some(format!(
-            "media.{medium}.part: with {} in the place of {}, {design} has a capacity of {} for {}; `nvlab design scale` \
-             gives it another number of dies",
+            "media.{medium}.part: with {} instead of {}, {design} has a capacity of {}, not {}; `nvlab design scale` \
+             adapts the number of dies",
             part(&self.design)?,
             part(&before)?,
             display_bytes(now),
@@ -81,8 +81,8 @@ mod tests {
         assert_eq!(
             doubts("qlc-16tb,media.qlc.part=tlc-2022"),
             [
-                "media.qlc.part: with tlc-2022 in the place of qlc-2022, qlc-16tb has a capacity of 3.46 TiB for 14 TiB; \
-              `nvlab design scale` gives it another number of dies"
+                "media.qlc.part: with tlc-2022 instead of qlc-2022, qlc-16tb has a capacity of 3.46 TiB, not 14 TiB; \
+              `nvlab design scale` adapts the number of dies"
             ]
         );
         // The same capacity, and no part at all.

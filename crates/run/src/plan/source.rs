@@ -234,8 +234,8 @@ impl Source {
             };
             let workload = work.requests().filter(fits).ok_or_else(|| WorkloadError::DoesNotFit {
                 what: format!("workload '{name}'"),
-                reason: "it cannot run together with others: only generators, databases, jobs and traces \
-                         without think=keep can"
+            reason: "it cannot be combined with other workloads: only generators, databases, jobs and traces without \
+                     think=keep can"
                     .to_string(),
             })?;
             Ok(Tenant { name, workload, after, delay, ramp_time, issue, reported_with })
@@ -258,7 +258,8 @@ fn in_use(text: &str, parts: &[Part]) -> Result<Option<InUse>, WorkloadError> {
     match said.find(|other| Some(*other) != first) {
         None => Ok(first),
         Some(_) => {
-            let reason = "used= and trimmed= are of the device: say them once for all workloads".to_string();
+            let reason =
+                "used= and trimmed= apply to the device: give them once for all workloads".to_string();
             Err(WorkloadError::Text { text: text.to_string(), reason })
         }
     }
@@ -370,7 +371,7 @@ pub(crate) fn own_of(
     if preparation.state == State::LogFull && !design.has_log_blocks() {
         return Err(WorkloadError::DoesNotFit {
             what: format!("design '{}'", design.name),
-            reason: "it has no log blocks to fill: --precondition log-full is for ftl.kind = bast and fast"
+            reason: "it has no log blocks: --precondition log-full is for ftl.kind = bast and fast"
                 .to_string(),
         });
     }

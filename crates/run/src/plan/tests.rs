@@ -38,15 +38,15 @@ fn limits_are_times_requests_data_and_capacities() {
         assert_eq!(parse(text).unwrap().argument(), text);
     }
     for (text, words) in [
-        ("60", "is no limit: write simulated time (60 s)"),
+        ("60", "is not a limit: write simulated time (60 s)"),
         ("0 io", "would serve nothing"),
-        ("x capacity", "as 3 x capacity"),
-        ("-1 x capacity", "as 3 x capacity"),
+        ("x capacity", "e.g. 3 x capacity"),
+        ("-1 x capacity", "e.g. 3 x capacity"),
         ("many io", "does not begin with a number"),
         ("300d", "at most 213 days"),
         ("0 %", "between 0 % and 100 %"),
         ("wav within 2%", "did you mean `waf`?"),
-        ("price within 2%", "do not tell how exact price is"),
+        ("price within 2%", "the precision of price cannot be estimated"),
     ] {
         let error = parse(text).unwrap_err();
         assert!(error.contains(words) && error.contains(text), "{text}: {error}");
@@ -151,7 +151,7 @@ fn a_trace_is_converted_once_and_reads_the_same() {
 
     // A cache that cannot be written is only mentioned.
     let nowhere = Source::read(&text, Some(Path::new("/proc/nowhere"))).unwrap();
-    assert!(nowhere.asides()[0].starts_with("the trace is not kept in /proc/nowhere: "));
+    assert!(nowhere.asides()[0].starts_with("the converted trace cannot be cached in /proc/nowhere:  "));
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
@@ -165,7 +165,9 @@ fn several_jobs_and_workloads_run_together() {
     assert!(open(&format!("{file}:log")).unwrap().about.starts_with("job log: closed loop"));
     let both = open(&format!("{file} + zipf")).unwrap();
     assert_eq!(both.about, "3 streams: log, data, zipf over 1 GiB");
-    assert!(open("zipf + iozone").unwrap_err().to_string().contains("cannot run together with others"));
+    assert!(
+        open("zipf + iozone").unwrap_err().to_string().contains("cannot be combined with other workloads")
+    );
     // What a variable stands for is part of what a result depends on.
     std::fs::write(&file, "[a]\nrw=write\nsize=${NVLAB_TEST_SIZE}\n").unwrap();
     let error = Source::read(&file, None).unwrap().open(1 << 30, Serves::Blocks, 1).unwrap_err().to_string();
@@ -253,8 +255,8 @@ fn what_takes_long_is_said_with_its_reason_before_it_begins() {
         Task::new(design, "large".into(), &source, settings).unwrap().notes.join("\n")
     };
     for (design, text, why) in [
-        ("p4500-1tb", "sequential bs=128KiB", "not drawn each for itself"),
-        ("p4500-1tb", "uniform qd=4 + uniform rate=1k/s", "some have a rate and some a depth"),
+        ("p4500-1tb", "sequential bs=128KiB", "not drawn independently"),
+        ("p4500-1tb", "uniform qd=4 + uniform rate=1k/s", "some streams have a rate and some a depth"),
         ("p4500-1tb", "uniform bs=2KiB", "not whole units"),
     ] {
         let found = notes(design, text, "steady");
@@ -265,7 +267,7 @@ fn what_takes_long_is_said_with_its_reason_before_it_begins() {
     let small =
         notes("dramless-hmb-512gb,media.tlc.blocks=128,ftl.spare=25%", "hotcold hot=30/70 qd=64", "steady");
     assert!(
-        small.contains("60 s of processor time") && small.contains("map is not all in memory"),
+        small.contains("60 s of processor time") && small.contains("map is not entirely in memory"),
         "{small}"
     );
     for text in [

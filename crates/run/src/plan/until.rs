@@ -38,19 +38,19 @@ impl FromStr for Until {
 
     fn from_str(text: &str) -> Result<Until, String> {
         let text = text.trim();
-        let nothing = |until| format!("`{text}` is no limit: the run would serve nothing{until}");
+        let nothing = |until| format!("`{text}` is not a limit: the run would serve nothing{until}");
         let until = if text.ends_with('%') {
             within(text)?
         } else if let Some(number) = text.strip_suffix("io") {
             let count = quantity::count(number.trim_end());
-            Until::Requests(count.map_err(|error| format!("`{text}` is no limit: {error}"))?)
+            Until::Requests(count.map_err(|error| format!("`{text}` is not a limit: {error}"))?)
         } else if let Some(number) = text.strip_suffix("capacity") {
             let number = number.trim_end().strip_suffix('x').unwrap_or(number).trim_end();
             match number.parse::<f64>() {
                 Ok(times) if times.is_finite() && times >= 0.0 => Until::Capacities(times),
                 _ => {
                     return Err(format!(
-                        "`{text}` is no limit: write a number of capacities, as 3 x capacity"
+                        "`{text}` is not a limit: write a number of capacities, e.g. 3 x capacity"
                     ));
                 }
             }
@@ -60,8 +60,8 @@ impl FromStr for Until {
             Until::Bytes(bytes)
         } else {
             return Err(format!(
-                "`{text}` is no limit: write simulated time (60 s), requests (1e6 io), data read and written \
-                 (2 TiB), data written (3 x capacity), or how exactly a figure is to be known (2%, write.p99 within 5%)"
+                "`{text}` is not a limit: write simulated time (60 s), requests (1e6 io), data read and written \
+             (2 TiB), data written (3 x capacity), or the precision of a metric (2%, write.p99 within 5%)"
             ));
         };
         match until {
@@ -77,7 +77,7 @@ fn time(text: &str) -> Result<Option<Span>, String> {
     match quantity::span(text) {
         Ok(span) => Ok(Some(span)),
         Err(error) if error.is_too_large() => {
-            Err(format!("`{text}` is no limit: {}; {}", error.problem, error.allowed))
+            Err(format!("`{text}` is not a limit: {}; {}", error.problem, error.allowed))
         }
         Err(_) => Ok(None),
     }
@@ -85,7 +85,7 @@ fn time(text: &str) -> Result<Option<Span>, String> {
 
 /// `waf within 2%`, or `2%` alone.
 fn within(text: &str) -> Result<Until, String> {
-    let wrong = |why: String| format!("`{text}` is no limit: {why}");
+    let wrong = |why: String| format!("`{text}` is not a limit: {why}");
     let (name, share) = match text.split_once("within") {
         Some((name, share)) => (Some(name.trim()), share.trim()),
         None => (None, text),
@@ -98,7 +98,9 @@ fn within(text: &str) -> Result<Until, String> {
     let figure = |name| {
         let metric = metric::find(name).map_err(wrong)?;
         let known = Figure::of_metric(&metric.name);
-        known.ok_or_else(|| wrong(format!("parts of a run do not tell how exact {} is", metric.name)))
+        known.ok_or_else(|| {
+            wrong(format!("the precision of {} cannot be estimated from one run", metric.name))
+        })
     };
     Ok(Until::Within(name.map(figure).transpose()?, share))
 }

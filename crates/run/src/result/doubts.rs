@@ -61,6 +61,6 @@ fn too_short(precision: &Precision) -> Option<String> {
     match precision.within {
         Some(within) if within <= EXACT => None,
         Some(within) => Some(format!("{}: too short", plus_minus(within))),
-        None => Some("too short to say how exact it is".to_string()),
+        None => Some("too short to estimate its precision".to_string()),
     }
 }

@@ -129,7 +129,7 @@ impl Precondition {
         let mut text = match kind {
             "fresh" => "new, every block erased".to_string(),
             "full" | "scattered" | "log-full" | "steady" if self.host_bytes == 0 => {
-                "as new: its state does not depend on what was written before".to_string()
+                "as new: its state does not depend on earlier writes".to_string()
             }
             "full" | "scattered" | "log-full" | "steady" => {
                 self.written(kind, is_scattered, capacity_bytes.max(1) as f64)
@@ -180,29 +180,29 @@ impl Precondition {
         }
         if self.own_pace_bytes > 0 {
             let last = short(self.own_pace_bytes as f64 / capacity);
-            text += &format!(", the last {last} at its own pace");
+            text += &format!(", the last {last} at the workload's own rate");
         }
         text += &match self.converged {
             true if kind == "log-full" => ", until its log was full".to_string(),
             false if kind == "log-full" => ", which did not fill its log".to_string(),
             true => format!(", steady at WA {last:.2}"),
-            false => format!(", not steady: WA still went from {before:.2} to {last:.2}"),
+            false => format!(", not steady: WA still changed from {before:.2} to {last:.2}"),
         };
         match self.pass {
             Some(pass) if pass.trimmed_bytes > 0 => {
                 text += &format!("; {} is trimmed", percent(pass.trimmed_bytes as f64 / capacity));
             }
             None if self.has_trims || self.held.is_some() => {
-                let held = self.held.map_or(String::new(), |held| format!(", {} is held", percent(held)));
-                text += &format!("; there are trims among them{held}");
+                let held = self.held.map_or(String::new(), |held| format!(", {} holds data", percent(held)));
+                text += &format!("; some requests are trims{held}");
             }
             _ => {}
         }
         if let (Some([repeated, anywhere]), Some(pass)) = (self.bounds, self.pass) {
             let times = short(pass.bytes as f64 / pass.distinct_bytes.max(1) as f64);
             text += &format!(
-                "; too short to say: it writes what it writes {times} times; WA is {repeated:.2} if the same comes again in the same \
-                 order, {anywhere:.2} if it goes on at random over all that is held"
+                "; too short to tell: it writes each unit {times} times on average; WA is {repeated:.2} if it repeats in the same \
+                 order, {anywhere:.2} if it continues at random over everything it wrote"
             );
         }
         text
@@ -257,16 +257,16 @@ mod tests {
         );
         let drifting = Precondition { converged: false, last_windows: [1.2, 1.32], ..steady() };
         assert!(drifting.is_doubtful() && !steady().is_doubtful());
-        assert_eq!(line(drifting), format!("{own}, not steady: WA still went from 1.20 to 1.32"));
+        assert_eq!(line(drifting), format!("{own}, not steady: WA still changed from 1.20 to 1.32"));
         let trimmed = Precondition { has_trims: true, held: Some(0.873), ..steady() };
-        let wanted = format!("{own}, steady at WA 1.02; there are trims among them, 87 % is held");
+        let wanted = format!("{own}, steady at WA 1.02; some requests are trims, 87 % holds data");
         assert_eq!(line(trimmed), wanted);
         let used =
             Precondition { in_use: Some("30 GB in use, the rest full of stale data".into()), ..steady() };
         let wanted = format!("{own}, steady at WA 1.02; 30 GB in use, the rest full of stale data");
         assert_eq!(line(used), wanted);
         let paced = Precondition { own_pace_bytes: 30 * GIB, ..steady() };
-        assert_eq!(line(paced), format!("{own}, the last 0.3 at its own pace, steady at WA 1.02"));
+        assert_eq!(line(paced), format!("{own}, the last 0.3 at the workload's own rate, steady at WA 1.02"));
         let part = Precondition {
             kind: "steady,fill=30%,idle=10s".into(),
             fill_bytes: 30 * GIB,
@@ -294,10 +294,10 @@ mod tests {
         let line = short.line(100 * GIB);
         assert!(
             line.contains(
-                "; 1.0 % is trimmed; too short to say: it writes what it writes 1.2 times; WA is 1.02 if"
+                "; 1.0 % is trimmed; too short to tell: it writes each unit 1.2 times on average; WA is 1.02 if"
             ),
             "{line}"
         );
-        assert!(line.ends_with("3.40 if it goes on at random over all that is held"), "{line}");
+        assert!(line.ends_with("3.40 if it continues at random over everything it wrote"), "{line}");
     }
 }

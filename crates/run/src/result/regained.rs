@@ -32,13 +32,13 @@ pub fn caveat(media: &[MediumResult]) -> Option<String> {
     regained(media).filter(|share| *share < ENOUGH)?;
     let (filled, erased) = blocks(media);
     let why = match erased as f64 >= ENOUGH * filled {
-        true => "too few to say",
+        true => "too few to tell",
         false => "the others were erased before the run",
     };
     let (filled, plural) = (filled.ceil(), if filled <= 1.0 { "" } else { "s" });
     Some(format!(
-        "the cost of cleaning is not in the lifetime ({filled} block{plural} filled, {erased} erased: {why}); run longer, or begin \
-         with a device in its steady state"
+        "the lifetime does not include the cost of cleaning ({filled} block{plural} filled, {erased} erased: {why}); run longer, or \
+         start with a device in steady state"
     ))
 }
 

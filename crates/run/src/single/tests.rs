@@ -146,7 +146,7 @@ fn transactions_need_a_memory_that_is_large_enough() {
     let settings = Settings { seed: 1, until: None, state: State::Fresh.into() };
     let refused = |design: Design| Task::new(design, "x".into(), &source, settings).unwrap_err().to_string();
     let drive = Design::load("ssd-tlc", &[]).unwrap();
-    assert!(refused(drive).contains("this is a block device; a design of kind envy has a memory"));
+    assert!(refused(drive).contains("this is a block device; use a design of kind envy"));
     let tiny = small(&["ftl.capacity=64 KiB"]);
     assert!(refused(tiny).contains("the memory holds 64 KiB"));
     let design = small(&[]);

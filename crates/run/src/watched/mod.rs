@@ -47,7 +47,7 @@ pub fn run_watched(
         }
         Work::Commits(_) => {
             return Err(unwatched(
-                "transactions on recoverable memory have no live page: a log and its data file are not a device that shows what is in it",
+                "transactions on recoverable memory have no live page: a log and its data file are not a device whose state can be shown",
             ));
         }
     };
@@ -57,7 +57,7 @@ pub fn run_watched(
     let bytes = InMemory { filled: plan.state.state != State::Fresh };
     let staged = design.path.software.is_some();
     if staged && workload.tenants().is_some() {
-        let why = "several streams at once, and jobs with rates or pauses, pass no software";
+        let why = "several concurrent streams, and jobs with rates or pauses, bypass the host's software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
     if staged || workload.program().is_some() || workload.tenants().is_some() {
@@ -84,7 +84,7 @@ fn watch_words(
     on_progress: OnProgress<'_>,
 ) -> Result<RunResult, RunError> {
     if design.path.software.is_some() {
-        let why = "loads and stores of words pass no software";
+        let why = "loads and stores bypass the host's software";
         return Err(RunError::Unstaged { design: plan.design_name.clone(), why });
     }
     let mut stores = own.map(|own| precondition::stores(own, design.ftl.unit_bytes()));

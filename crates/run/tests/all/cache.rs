@@ -148,7 +148,7 @@ fn an_idle_memory_beside_it_changes_nothing() {
 }
 
 #[test]
-fn a_host_that_is_never_silent_is_served_directly() {
+fn a_busy_host_bypasses_a_full_cache() {
     let run = by_hand(&[], &twelve());
     let cache = run.cache.expect("it has a cache");
     assert_eq!((cache.written_share, cache.folded_blocks, cache.blocks), (8.0 / 12.0, 0, 2));
@@ -156,7 +156,7 @@ fn a_host_that_is_never_silent_is_served_directly() {
 }
 
 #[test]
-fn or_waits_until_the_oldest_block_is_folded() {
+fn with_when_full_fold_the_host_waits_until_the_oldest_block_is_folded() {
     let run = by_hand(&["ftl.cache.when_full=fold"], &twelve());
     let cache = run.cache.expect("it has a cache");
     assert_eq!((cache.written_share, cache.folded_blocks, cache.blocks), (1.0, 1, 2));

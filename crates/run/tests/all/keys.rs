@@ -23,7 +23,7 @@ const NO_FIGURE: &[(&str, &str)] = &[
     ("media.*.oob", "bounds the codewords of a page"),
     ("ftl.transaction_pages", "room in the memory; no workload begins a transaction of the hardware"),
     ("media.*.hold", "outages; no run has one"),
-    ("media.*.atomic", "what a power cut tears"),
+    ("media.*.atomic", "which units a power cut tears"),
     ("media.*.page_buffer", "bounds the sector of a flash disk"),
     ("ftl.verify_reads", "takes no time; without bytes there is nothing to verify"),
 ];

@@ -137,7 +137,7 @@ fn memories_show_the_wear_of_their_lines() {
 
 #[test]
 fn what_has_no_map_says_why() {
-    for (name, why) in [("disk-2010", "disk"), ("nvramdisk", "memory that does not wear")] {
+    for (name, why) in [("disk-2010", "disk"), ("nvramdisk", "RAM disk")] {
         let shown = shown(name, &[], Write { writes: 100, units_max: 1000 });
         let said = shown.maps.unwrap_err();
         assert!(said.contains(why), "{name}: {said}");

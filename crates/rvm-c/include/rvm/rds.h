@@ -28,7 +28,7 @@ extern "C" {
 #define EHEAP_INIT -5         /* no heap has been loaded or started */
 #define EBAD_ARGS -6          /* an address that is no block's, or a null pointer */
 #define ECORRUPT -7           /* the words around a block have been overwritten */
-#define EFREED_TWICE -8       /* the block is free already */
+#define EFREED_TWICE -8       /* the block is already free */
 #define ENO_ROOM -9           /* no free block is large enough */
 
 /* Smallest allocation unit in bytes, and fewest free lists. */

@@ -246,7 +246,7 @@ impl Core {
 fn unmapped(memory: &Memory) -> Error {
     let range = memory.range();
     Error::Invalid(format!(
-        "{range:?} of {} is not mapped any more, so no transaction can change it",
+        "{range:?} of {} is no longer mapped, so no transaction can change it",
         memory.name
     ))
 }

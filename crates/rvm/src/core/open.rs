@@ -258,7 +258,7 @@ impl Core {
 fn check_overlap(segment: &Segment, range: &Range<u64>) -> Result<()> {
     match segment.mapped.iter().find(|mapped| overlap(mapped, range)) {
         Some(mapped) => Err(Error::Invalid(format!(
-            "{mapped:?} of {} is mapped already, so {range:?} cannot be",
+            "{mapped:?} of {} is already mapped, so {range:?} cannot be",
             segment.name
         ))),
         None => Ok(()),

@@ -46,7 +46,7 @@ impl Mtd {
 /// The error of a request that describes the device.
 fn refused(path: &Path, error: io::Error) -> Error {
     match error.raw_os_error() {
-        Some(ENOTTY) => Error::Invalid(format!("{} is no MTD device", path.display())),
+        Some(ENOTTY) => Error::Invalid(format!("{} is not an MTD device", path.display())),
         _ => Error::io("ask for the shape of", &path.display())(error),
     }
 }
@@ -127,9 +127,9 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, [0xff; 4096]).unwrap();
         let error = Mtd::open(&path).unwrap_err().to_string();
-        assert_eq!(error, format!("{} is no MTD device", path.display()));
+        assert_eq!(error, format!("{} is not an MTD device", path.display()));
         let error = Mtd::open(Path::new("/dev/null")).unwrap_err().to_string();
-        assert_eq!(error, "/dev/null is no MTD device");
+        assert_eq!(error, "/dev/null is not an MTD device");
         let error = Mtd::open(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.starts_with("cannot open "), "{error}");
     }

@@ -64,7 +64,7 @@ impl PlainFile {
                 Ok(PlainFile { store, name, shape: Shape { block_bytes, blocks }, is_rewritten: false })
             }
             _ => {
-                let why = format!("it has {bytes} B, which are no erase blocks of {block_bytes} B");
+                let why = format!("it has {bytes} B, not a multiple of erase blocks of {block_bytes} B");
                 Err(Error::Format { what: name, offset: bytes, why })
             }
         }
@@ -133,7 +133,7 @@ mod tests {
     const SHAPE: Shape = Shape { block_bytes: 4096, blocks: 3 };
 
     #[test]
-    fn it_keeps_to_the_rules_of_flash_and_takes_one_opener() {
+    fn a_plain_file_obeys_the_rules_of_flash_and_has_one_opener() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flash");
         let mut device = PlainFile::create(&path, SHAPE).unwrap();
@@ -157,7 +157,7 @@ mod tests {
 
     /// It used to be written when it was opened, even to be looked at.
     #[test]
-    fn it_is_written_once_more_when_it_is_changed_or_asked_to() {
+    fn opening_a_plain_file_does_not_write_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flash");
         drop(PlainFile::create(&path, SHAPE).unwrap());

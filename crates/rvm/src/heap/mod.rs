@@ -64,8 +64,8 @@ pub enum Error {
         /// What is wrong.
         why: &'static str,
     },
-    /// The block is free already.
-    #[error("the block at offset {0} is free already")]
+    /// The block is already free.
+    #[error("the block at offset {0} is already free")]
     FreedTwice(u64),
     /// No free block is large enough, or the memory for a whole heap.
     #[error("there is no room for {0} B")]

@@ -54,7 +54,7 @@ impl Status {
 }
 
 fn cannot_cut(name: &str) -> Error {
-    Error::Invalid(format!("{name}: the end of a log of this kind cannot be cut off"))
+    Error::Invalid(format!("{name}: a log of this kind cannot be shortened at its end"))
 }
 
 /// Rewrites what can be read from the head to `tail` ([`Log::rewrite`]); durable when it returns.

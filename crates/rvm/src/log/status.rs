@@ -92,7 +92,7 @@ impl Copy {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         if bytes[..8] != MAGIC {
-            return Err((0, "this is no log: it does not begin with \"nvlabrvm\"".into()));
+            return Err((0, "this is not a log: it does not begin with \"nvlabrvm\"".into()));
         }
         // A version is believed only if it is not a damaged byte: ours has a checksum at 60, as any later will.
         if word(CHECKED) != crc32c(&[&bytes[..CHECKED]]) {
@@ -192,7 +192,7 @@ impl StatusPair {
     fn read(store: &dyn Store, name: &str, offset: u64) -> Result<Copy> {
         let length = store.len().map_err(Error::io("read the length of", &name))?;
         if length < offset + ENCODED as u64 {
-            let why = format!("this is no log: it ends at {length} B, before its status");
+            let why = format!("this is not a log: it ends at {length} B, before its status");
             return Err(Error::Format { what: name.into(), offset: length, why });
         }
         let mut bytes = [0; ENCODED];
@@ -446,7 +446,7 @@ mod tests {
         let empty = Bytes::default();
         assert_eq!(
             message(&empty, KIND),
-            "a log at byte 0: this is no log: it ends at 0 B, before its status"
+            "a log at byte 0: this is not a log: it ends at 0 B, before its status"
         );
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn take_room(file: &File, name: &str, range: &Range<u64>) -> Result<(
         }
     };
     let what = format!("{} B of {name}", range.end - range.start);
-    take().map_err(Error::io("take room for", &what))
+    take().map_err(Error::io("reserve", &what))
 }
 
 /// Writes zeros from `at` to `end`.

@@ -195,7 +195,7 @@ fn a_large_store_is_not_searched_and_damage_is_found() {
 /// follows. The first transaction of an epoch, of which there are four, has nothing written ahead: the name of the segment comes
 /// first.
 #[test]
-fn so_much_is_written_ahead() {
+fn all_but_the_last_range_is_written_ahead() {
     let (disk, mut model) = (fresh(), Model::default());
     let statistics = run_ahead(&disk, &mut model, 30).unwrap();
     check(&disk.copy(), &model, "nothing failed");

@@ -62,14 +62,14 @@ fn program() {
 }
 
 #[test]
-fn a_killed_program_has_lost_nothing_it_acknowledged() {
+fn a_killed_program_loses_nothing_it_acknowledged() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     FileLog::create(&folder.path().join("log"), 1 << 15).unwrap();
     kill_again_and_again(folder.path(), 25);
 }
 
 #[test]
-fn nor_has_one_whose_log_is_memory() {
+fn a_killed_program_with_its_log_in_memory_loses_nothing_it_acknowledged() {
     let folder = tempfile::tempdir_in(MEMORY).unwrap();
     drop(BatteryRam::create(&folder.path().join("log"), 1 << 15).unwrap());
     kill_again_and_again(folder.path(), 25);

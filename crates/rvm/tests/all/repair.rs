@@ -178,7 +178,7 @@ fn the_readable_prefix_of_a_damaged_log_on_flash_is_kept() {
 
 /// What the mark says was durable is given up, even if nothing behind the damage can be read.
 #[test]
-fn a_log_that_ends_in_garbage_is_cut_as_well() {
+fn salvage_truncates_a_log_that_ends_in_garbage() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (path, segments) = (folder.path().join("log"), SegmentFolder::new(folder.path()));
     segments.create("data", 8 << 20).unwrap();
@@ -208,7 +208,7 @@ fn a_log_that_ends_in_garbage_is_cut_as_well() {
     assert!(original.exists() && !unfinished.exists());
     assert_eq!(recover(&path, segments).unwrap().commits, 4);
     let error = salvage(Path::new("/dev/null"), |_| ()).unwrap_err().to_string();
-    assert!(error.contains("it is no regular file"), "{error}");
+    assert!(error.contains("it is not a regular file"), "{error}");
 }
 
 /// It was recovered under the name that the log has for it: into the original, where a copy was meant. So it was for a folder that

@@ -119,7 +119,7 @@ impl Journal {
     /// link, or a device.
     pub fn save(&self, path: &Path, about: &impl Serialize) -> io::Result<()> {
         if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, "what is there is not a file"));
+            return Err(io::Error::new(ErrorKind::AlreadyExists, "it exists and is not a file"));
         }
         let mut named = tempfile::Builder::new();
         // The mode that the umask leaves, as for any new file.
@@ -157,17 +157,17 @@ impl Journal {
                 0 => Kind::Write,
                 1 => Kind::Trim,
                 2 => Kind::Flush,
-                _ => return Err(damaged("an operation of no kind")),
+                _ => return Err(damaged("an operation of unknown kind")),
             };
             let number =
                 |range: std::ops::Range<usize>| u64::from_le_bytes(head[range].try_into().expect("8 bytes"));
             let bytes = u32::from_le_bytes(head[17..].try_into().expect("4 bytes"));
             let (at, offset) = (Time::from_ps(number(1..9)), number(9..17));
             if bytes > BYTES_MAX || offset.checked_add(bytes.into()).is_none() {
-                return Err(damaged("an operation that no device has room for"));
+                return Err(damaged("an operation beyond the end of any device"));
             }
             if journal.entries.last().is_some_and(|last| last.at > at) {
-                return Err(damaged("an operation before the one above it"));
+                return Err(damaged("an operation earlier than the previous one"));
             }
             let mut data = vec![0; if kind == Kind::Write { bytes as usize } else { 0 }];
             packed.read_exact(&mut data)?;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_from_its_file() {
+    fn a_saved_journal_loads_unchanged() {
         let path = std::env::temp_dir().join(format!("nvlab-journal-{}", std::process::id()));
         let journal = journal();
         journal.save(&path, &("about", 7)).unwrap();

@@ -65,17 +65,17 @@ pub struct Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = |number| match number {
-            0 => "what it held when it was new".to_string(),
+            0 => "its initial contents".to_string(),
             number => format!("the version of operation {number}"),
         };
         write!(f, "byte {}: {} was durable, ", self.offset, version(self.durable))?;
         match self.found {
-            Some(found) => write!(f, "{} came back", version(found))?,
-            None => f.write_str("something that was never written came back")?,
+            Some(found) => write!(f, "{} was read back", version(found))?,
+            None => f.write_str("data that was never written was read back")?,
         }
         match self.units {
             1 => Ok(()),
-            units => write!(f, " ({units} units like this)"),
+            units => write!(f, " ({units} such units)"),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Site {
         others: Vec<Arc<dyn Watched>>,
         remote: bool,
     ) -> Result<Site, ServeError> {
-        let random = || random_u64().map_err(ServeError::io("the system has no random numbers"));
+        let random = || random_u64().map_err(ServeError::io("cannot get random numbers from the system"));
         let token = format!("{:016x}{:016x}", random()?, random()?);
         let shown = drives.iter().map(|drive| Arc::clone(drive) as Arc<dyn Watched>).chain(others).collect();
         let policy = format!(
@@ -136,7 +136,7 @@ impl Site {
                     "write cut, pause, resume, rate?per_s=N or speed?times=N, with device=N\n",
                 ),
             },
-            _ => whole("404 Not Found", plain, "there are /, /events and /metrics\n"),
+            _ => whole("404 Not Found", plain, "the pages are /, /events and /metrics\n"),
         }
     }
 
@@ -180,7 +180,7 @@ impl Site {
     ) -> io::Result<()> {
         let place = Place(&self.streams);
         if place.0.fetch_add(1, Ordering::Relaxed) >= STREAMS_MAX {
-            let why = "too many pages watch already\n";
+            let why = "too many pages are open already\n";
             let head = self.head("503 Service Unavailable", "text/plain; charset=utf-8", Some(why.len()));
             return connection.write_all((head + why).as_bytes());
         }

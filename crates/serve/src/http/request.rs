@@ -51,16 +51,16 @@ impl Guard {
         let changes = match method {
             "GET" | "HEAD" => false,
             "POST" => true,
-            _ => return Err(("405 Method Not Allowed", "only GET and POST are here")),
+            _ => return Err(("405 Method Not Allowed", "only GET and POST are supported")),
         };
         let host = one(head, "host")?;
         if !self.remote && !host.is_none_or(is_here) {
-            return Err(("403 Forbidden", "name this machine by its address or as localhost"));
+            return Err(("403 Forbidden", "use this machine's address or localhost as host name"));
         }
         if let Some(origin) = one(head, "origin")?
             && origin.strip_prefix("http://") != host
         {
-            return Err(("403 Forbidden", "the request comes from another page"));
+            return Err(("403 Forbidden", "the request comes from another origin"));
         }
         if changes && !one(head, TOKEN)?.is_some_and(|token| same(token, &self.token)) {
             return Err(("403 Forbidden", "the token of the page's address is missing or wrong"));
@@ -84,7 +84,7 @@ fn one<'a>(head: &'a str, name: &str) -> Result<Option<&'a str>, Refusal> {
     let mut values =
         values.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
     match (values.next(), values.next()) {
-        (_, Some(_)) => Err(("400 Bad Request", "a header is there twice")),
+        (_, Some(_)) => Err(("400 Bad Request", "a header is given twice")),
         (value, None) => Ok(value),
     }
 }

@@ -114,16 +114,19 @@ impl Watched for WatchedRun {
         drop(view);
         match action {
             _ if ended => return Err("the run has ended".into()),
-            Action::Cut if !begun => return Err("the device is still being prepared".into()),
+            Action::Cut if !begun => return Err("the device is still being preconditioned".into()),
             Action::Rate(_) if begun && !has_rate => {
-                return Err("several streams, a recorded program or path.stages set the pace themselves: the rate stays".into());
+                return Err("several streams, a recorded program or path.stages set their own rate: it cannot be changed".into());
             }
             Action::Cut if !has_rate => {
-                return Err("several streams, a recorded program or path.stages do not expect a power cut: it stays on".into());
+                return Err(
+                    "several streams, a recorded program or path.stages do not support power cuts".into()
+                );
             }
             Action::Cut if !has_plug => {
                 return Err(
-                    "the device is too large to keep its bytes on this machine: its power cannot fail".into(),
+                    "the device's data does not fit in this machine's memory: power cuts are not supported"
+                        .into(),
                 );
             }
             Action::Cut => self.wish(|wishes| wishes.cut = true),
@@ -133,13 +136,13 @@ impl Watched for WatchedRun {
             Action::Speed(speed) => self.wish(|wishes| wishes.speed = speed),
         }
         Ok(match action {
-            Action::Cut => "the power fails before the next request".into(),
+            Action::Cut => "power fails before the next request".into(),
             Action::Pause => "paused".into(),
             Action::Resume => "resumed".into(),
-            Action::Rate(Some(rate)) => format!("{rate} requests per second of the device's time"),
-            Action::Rate(None) => "requests as the workload says".into(),
+            Action::Rate(Some(rate)) => format!("{rate} requests per second of simulated time"),
+            Action::Rate(None) => "the workload's own rate".into(),
             Action::Speed(Some(1.0)) => "in real time".into(),
-            Action::Speed(Some(times)) => format!("{times} times as fast as the device"),
+            Action::Speed(Some(times)) => format!("{times} times real time"),
             Action::Speed(None) => "as fast as possible".into(),
         })
     }

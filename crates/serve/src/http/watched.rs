@@ -50,7 +50,7 @@ impl Watched for Drive {
                 Ok("resumed".into())
             }
             Action::Rate(_) | Action::Speed(_) => {
-                Err("programs issue the requests of a served device: only a run has a rate and a speed"
+                Err("programs issue the requests of a served device; rate and speed apply only to runs"
                     .into())
             }
         }

@@ -73,7 +73,7 @@ impl Handshake<'_> {
             }
             let head = self.incoming.here(wire::OPTION_BYTES).try_into().expect("an option's head");
             let Some((number, bytes)) = wire::option_head(head) else {
-                return Err(bad("an option without its magic".into()));
+                return Err(bad("an option without magic number".into()));
             };
             self.incoming.consume(wire::OPTION_BYTES);
             if bytes > OPTION_MAX {
@@ -120,7 +120,7 @@ impl Handshake<'_> {
         }
         self.incoming.skip(bytes as u64)?;
         let why = if self.is_refused(number) { reply::ERR_TLS_REQD } else { reply::ERR_TOO_BIG };
-        self.reply(number, why, &[b"it is too long, or comes before STARTTLS"]);
+        self.reply(number, why, &[b"the option is too long, or comes before STARTTLS"]);
         self.send()
     }
 
@@ -140,7 +140,7 @@ impl Handshake<'_> {
         self.reply(number, reply::ACK, &[]);
         self.send()?;
         if self.incoming.len() > 0 {
-            return Err(bad("bytes behind STARTTLS that are not encrypted".into()));
+            return Err(bad("unencrypted bytes after STARTTLS".into()));
         }
         self.transport.secure(Arc::clone(&security.config))?;
         (self.structured, self.allocation) = (false, None);
@@ -184,7 +184,7 @@ impl Handshake<'_> {
 
     fn export_name(&mut self, name: &[u8]) -> io::Result<usize> {
         let Some(number) = self.find(name) else {
-            return Err(bad(format!("no export is called {:?}", String::from_utf8_lossy(name))));
+            return Err(bad(format!("there is no export {:?}", String::from_utf8_lossy(name))));
         };
         self.out.extend(self.exports[number].drive.capacity_bytes().to_be_bytes());
         self.out.extend(self.flags().to_be_bytes());
@@ -238,10 +238,10 @@ impl Handshake<'_> {
                 self.reply(number, reply::ACK, &[]);
             }
             option::LIST | option::STRUCTURED_REPLY => {
-                self.reply(number, reply::ERR_INVALID, &[b"it carries nothing"])
+                self.reply(number, reply::ERR_INVALID, &[b"the option carries no data"])
             }
             option::STARTTLS if self.security.is_some() => {
-                self.reply(number, reply::ERR_INVALID, &[b"it carries nothing, and comes once"])
+                self.reply(number, reply::ERR_INVALID, &[b"the option carries no data and may be sent once"])
             }
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(number, data),
             _ => self.reply(number, reply::ERR_UNSUP, &[]),

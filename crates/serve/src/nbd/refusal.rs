@@ -62,16 +62,16 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Command => out.write_str("there is no such command"),
-            Refusal::Flags(flags) => write!(out, "it cannot have the flags {flags:#x}"),
+            Refusal::Command => out.write_str("unknown command"),
+            Refusal::Flags(flags) => write!(out, "invalid flags {flags:#x}"),
             Refusal::Bytes => write!(
                 out,
-                "reads and writes have 1 to {} B, a flush has none and no offset, and others at least 1",
+                "reads and writes need 1 to {} B, a flush no length and no offset, other commands at least 1 B",
                 wire::PAYLOAD_MAX
             ),
-            Refusal::PastEnd => out.write_str("it reaches past the end of the device"),
-            Refusal::NotAgreed => out.write_str("block status was not agreed on"),
-            Refusal::Stopping => out.write_str("the server stops"),
+            Refusal::PastEnd => out.write_str("it extends past the end of the device"),
+            Refusal::NotAgreed => out.write_str("block status was not negotiated"),
+            Refusal::Stopping => out.write_str("the server is shutting down"),
             Refusal::Device(fault) => fault.fmt(out),
         }
     }

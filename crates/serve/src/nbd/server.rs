@@ -67,7 +67,7 @@ impl NbdServer {
             uri.insert("nbd".len(), 's');
         }
         let connections =
-            Connections::new("nbd", limits, log).map_err(ServeError::io("cannot make an event counter"))?;
+            Connections::new("nbd", limits, log).map_err(ServeError::io("cannot create an eventfd"))?;
         let shared = Arc::new(Shared { exports, security, connections: Arc::new(connections) });
         for export in &shared.exports {
             let weak = Arc::downgrade(&shared);

@@ -85,7 +85,7 @@ impl Security {
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read.map_err(|error| unusable(path, error))? {
-        none if none.is_empty() => Err(unusable(path, "there is no certificate in it")),
+        none if none.is_empty() => Err(unusable(path, "it contains no certificate")),
         some => Ok(some),
     }
 }

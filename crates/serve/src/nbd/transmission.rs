@@ -79,7 +79,7 @@ impl Transmission<'_> {
             }
             let head = self.incoming.here(wire::REQUEST_BYTES).try_into().expect("a request's head");
             let Some(request) = Request::parse(head) else {
-                return Err(Error::new(ErrorKind::InvalidData, "a request without its magic"));
+                return Err(Error::new(ErrorKind::InvalidData, "a request without magic number"));
             };
             self.incoming.consume(wire::REQUEST_BYTES);
             if request.command == command::DISCONNECT {
@@ -97,7 +97,7 @@ impl Transmission<'_> {
                     self.refuse(start, &request, &why);
                     self.answers.end(None, true)?;
                     self.answers.send()?;
-                    let why = format!("the data of {} are not read past", Named(&request));
+                    let why = format!("the data of {} is too long to skip", Named(&request));
                     return Err(Error::new(ErrorKind::InvalidData, why));
                 }
                 Err(Stop::PowerLost) => return Ok(()),

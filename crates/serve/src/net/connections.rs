@@ -339,10 +339,7 @@ impl Connections {
         here.retain(|connection| {
             let stays = !late(&connection.status());
             if !stays {
-                self.evict(
-                    connection,
-                    format_args!("has not said within {:?} what it wants", self.limits.handshake),
-                );
+                self.evict(connection, format_args!("sent no request within {:?}", self.limits.handshake));
             }
             stays
         });
@@ -388,11 +385,11 @@ impl Connections {
             Admission::Replace(number) => {
                 let idle = now.saturating_sub(statuses[number].since);
                 let old = open.swap_remove(number);
-                self.evict(&old, format_args!("asked nothing for {idle:?}, and others wait"));
+                self.evict(&old, format_args!("was idle for {idle:?} while others wait"));
             }
             Admission::Refuse => {
                 return self.log.say(format_args!(
-                    "{}: one more of {:?} is refused: it has as many connections as it may have",
+                    "{}: a connection from {:?} is refused: it has reached its limit of connections",
                     self.name, connection.peer
                 ));
             }

@@ -136,7 +136,7 @@ fn lock_folder(path: &Path) -> io::Result<File> {
     let (folder, begun) = (File::open(file::folder_of(path))?, Instant::now());
     while !file::try_lock(&folder)? {
         if begun.elapsed() > LOCK_PATIENCE {
-            return Err(Error::new(ErrorKind::WouldBlock, "its folder is locked by somebody else"));
+            return Err(Error::new(ErrorKind::WouldBlock, "its folder is locked by another process"));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -152,7 +152,7 @@ fn remove_dead(path: &Path) -> io::Result<()> {
     if !found.file_type().is_socket() {
         return Err(Error::new(
             ErrorKind::AlreadyExists,
-            "it exists and is not a socket: it is left as it is",
+            "it exists and is not a socket; it is not replaced",
         ));
     }
     // A datagram socket cannot connect to it, but the kernel's error tells whether a process has the socket open, of whatever
@@ -161,11 +161,14 @@ fn remove_dead(path: &Path) -> io::Result<()> {
     match UnixDatagram::unbound()?.connect(&this) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
         Err(error) if error.raw_os_error() != Some(libc::EPROTOTYPE) => return Err(error),
-        _ => return Err(Error::new(ErrorKind::AddrInUse, "it is in use: somebody listens there")),
+        _ => return Err(Error::new(ErrorKind::AddrInUse, "it is in use: another process listens on it")),
     }
     match is_same_socket(&fs::symlink_metadata(path)?, &found) {
         true => fs::remove_file(path),
-        false => Err(Error::new(ErrorKind::AddrInUse, "it is in use: somebody has just come there")),
+        false => Err(Error::new(
+            ErrorKind::AddrInUse,
+            "it is in use: another process has just started to listen on it",
+        )),
     }
 }
 

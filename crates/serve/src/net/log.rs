@@ -50,7 +50,7 @@ impl Log {
         match admitted {
             None => {}
             Some(0) => (self.sink)(&line.to_string()),
-            Some(count) => (self.sink)(&format!("{line} ({count} lines were left out before this one)")),
+            Some(count) => (self.sink)(&format!("{line} ({count} lines before this one were suppressed)")),
         }
     }
 }

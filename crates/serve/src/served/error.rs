@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DriveError {
     /// It reaches past the end.
-    #[error("it reaches past the end of the device")]
+    #[error("it extends past the end of the device")]
     Range,
     /// It cannot be done quickly, and was requested only if quick.
     #[error("the device cannot do this quickly")]
@@ -20,12 +20,12 @@ pub enum DriveError {
     Device(ControllerError),
     /// The model's time is over ([`nvlab_units::Time::is_over`]).
     #[error(
-        "the device's own time has passed 213 days, which is all there is: start it again, and it begins anew; what --state \
-         keeps is there then"
+        "simulated time exceeded its maximum of 213 days: restart the device, which then starts again at 0; what --state \
+         stores is kept"
     )]
     TimeIsOver,
     /// The power failed since the session began.
-    #[error("the power failed")]
+    #[error("power failed")]
     PowerLost,
     /// The device is lost: it did not recover, or its controller panicked.
     #[error("the device is lost: {0}")]

@@ -238,7 +238,7 @@ impl Kept {
 
 /// Memory for a medium.
 fn anonymous(medium: &str, bytes: u64) -> Result<Mapping, ServeError> {
-    let failed = format!("cannot have {bytes} B of memory for the medium {medium}");
+    let failed = format!("cannot allocate {bytes} B of memory for the medium {medium}");
     Mapping::anonymous(bytes).map_err(ServeError::io(failed))
 }
 
@@ -253,7 +253,7 @@ fn same_design(folder: &Path, found: &[String], asked: &[String]) -> Result<(), 
     };
     let (there, here) = (only(found, asked), only(asked, found));
     let why = format!(
-        "it holds a device of another design: there {}, asked for {}; use another folder, or the design it was made with",
+        "it holds a device of another design: stored {}, given {}; use another folder, or the design it was made with",
         if there.is_empty() { "no such values" } else { &there },
         if here.is_empty() { "no such values" } else { &here },
     );

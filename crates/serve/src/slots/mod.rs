@@ -73,8 +73,8 @@ impl SlotLayout {
         let (units, unit_bytes) = (geometry.units(), geometry.unit_bytes as u64);
         if units > UNITS_MAX {
             return Err(format!(
-                "an array of {units} units of {unit_bytes} B cannot be served, the most are {UNITS_MAX}: use a larger `ftl.unit`, \
-                 fewer dies or fewer blocks"
+                "an array of {units} units of {unit_bytes} B cannot be served, the limit is {UNITS_MAX}: use a larger `ftl.unit`, \
+             fewer dies or fewer blocks"
             ));
         }
         // A unit that is written again has its new slot before it gives up the old one.

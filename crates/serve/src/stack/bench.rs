@@ -85,7 +85,7 @@ impl Layers {
     }
 
     fn set_up(options: &StackOptions, drive: &Arc<Drive>) -> Result<Layers, ServeError> {
-        let folder = tempfile::tempdir().map_err(ServeError::io("cannot make a folder"))?;
+        let folder = tempfile::tempdir().map_err(ServeError::io("cannot create a folder"))?;
         let (ready, missing) = (Vec::new(), Vec::new());
         let mut layers = Layers { ready, missing, _mount: None, _server: None, _folder: folder };
         layers.in_memory(options, drive).map_err(ServeError::io("cannot set up files in memory"))?;
@@ -204,7 +204,7 @@ fn ring(file: File, bytes: u32, depth: usize) -> Result<Ring, String> {
 }
 
 fn ring_said(error: &io::Error) -> String {
-    format!("io_uring is not permitted or not there (kernel.io_uring_disabled): {error}")
+    format!("io_uring is not available (kernel.io_uring_disabled): {error}")
 }
 
 /// A loop device, open and detached: it ends with its last file.
@@ -265,7 +265,7 @@ pub fn measure(
             // Another first one each round: what follows a long slice is not always the same.
             let (at, series) = &mut series[(turn + round) % count];
             let (layer, probe) = &mut layers.ready[*at];
-            let what = format!("{layer} failed while it was measured");
+            let what = format!("{layer} failed during the measurement");
             slicer.sample(&mut **probe, series).map_err(ServeError::io(what))?;
             if !goes_on((round * count + turn + 1) as f64 / (options.rounds as usize * count) as f64) {
                 return Ok(None);

@@ -46,8 +46,8 @@ pub(super) struct Loop {
 impl Loop {
     /// Attaches one to a new file in `folder`.
     pub fn attach(folder: &Path, bytes: u64) -> Result<Loop, String> {
-        let image = tempfile::NamedTempFile::new_in(folder).map_err(because("cannot make a file"))?;
-        image.as_file().set_len(bytes).map_err(because("cannot lengthen a file"))?;
+        let image = tempfile::NamedTempFile::new_in(folder).map_err(because("cannot create a file"))?;
+        image.as_file().set_len(bytes).map_err(because("cannot extend a file"))?;
         let path = image.path().to_string_lossy().into_owned();
         let device = tool("losetup", &["--find", "--show", &path])?;
         Ok(Loop { path: PathBuf::from(device) })
@@ -112,14 +112,14 @@ impl OnLoop {
         let device = Loop::attach(folder, 2 * bytes + ROOM_BYTES)?;
         let name = device.path.to_string_lossy();
         kind.make(&name)?;
-        let place = tempfile::tempdir().map_err(because("cannot make a folder"))?;
+        let place = tempfile::tempdir().map_err(because("cannot create a folder"))?;
         tool("mount", &["-t", kind.name(), &name, &place.path().to_string_lossy()])?;
         // Unmounted before the folder is removed.
         let mounted = Mounted(place.path().to_path_buf());
         let path = |name| mounted.0.join(name);
         let filled = |name| -> Result<File, String> {
             let file = File::options().read(true).write(true).create_new(true).open(path(name));
-            let file = file.map_err(because("cannot make a file"))?;
+            let file = file.map_err(because("cannot create a file"))?;
             fill(&file, bytes, request).map_err(because("cannot fill a file"))?;
             Ok(file)
         };

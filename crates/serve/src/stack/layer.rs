@@ -76,24 +76,22 @@ impl Layer {
     /// Its name, and what one request is.
     const fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Layer::Memory => {
-                ("memory", "copy between a mapped file in memory and a buffer, by the processor")
-            }
+            Layer::Memory => ("memory", "memcpy between a mapped file in memory and a buffer"),
             Layer::Window => {
                 ("window", "the same in a served memory window (userfaultfd), every page resident")
             }
             Layer::Fault => {
                 ("mmap fault", "the same at the first touch of a page; mmap and munmap once per 1024")
             }
-            Layer::Call => ("call", "a request to the served RAM disk by a call in this process, no delays"),
-            Layer::SystemCall => ("system call", "geteuid(2), which does nothing"),
+            Layer::Call => ("call", "a request to the served RAM disk by a function call, without delays"),
+            Layer::SystemCall => ("system call", "geteuid(2), an empty system call"),
             Layer::Tmpfs => ("tmpfs", "pread(2), pwrite(2) of a file in memory"),
             Layer::TmpfsRing => ("tmpfs io_uring", "the same through io_uring, one at a time"),
             Layer::Loop => {
                 ("loop", "pread(2), pwrite(2) with O_DIRECT of a loop device over a file in memory")
             }
             Layer::LoopRing => ("loop io_uring", "the same through io_uring, one at a time"),
-            Layer::LoopRingDeep => ("loop io_uring x32", "the same, 32 submitted and waited for together"),
+            Layer::LoopRingDeep => ("loop io_uring x32", "the same, in batches of 32"),
             Layer::Ext4Cached => {
                 ("ext4 cached", "pread(2), pwrite(2) of a file of ext4 on loop, in the page cache")
             }

@@ -87,8 +87,8 @@ fn term(&(layer, part): &Term) -> String {
         Client => "processor time of the program",
         Server => "processor time of others",
         Waited => "processor time of others that the program waited for",
-        Wait => "time without processor",
-        Away => "time the program has no processor",
+        Wait => "time without a processor",
+        Away => "time the program is without a processor",
     };
     format!("{of}, {layer}")
 }
@@ -171,7 +171,7 @@ impl Budget {
         }
         (self.miss().abs() > WITHIN).then(|| {
             format!(
-                "the stages add up to {:.0} ns, the whole takes {:.0} ns: {:+.1} %, more than {:.0} %",
+                "the stages add up to {:.0} ns, the whole path takes {:.0} ns: {:+.1} %, more than {:.0} %",
                 self.sum(),
                 self.whole.median,
                 100.0 * self.miss(),

@@ -163,7 +163,7 @@ impl Socket {
         if got != size_of::<Message>() || cut || others.iter().any(Option::is_some) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("a packet of {got} B is no message"),
+                format!("a packet of {got} B is not a message"),
             ));
         }
         let word = |i: usize| u64::from_ne_bytes(packet[i * 8..i * 8 + 8].try_into().expect("eight bytes"));

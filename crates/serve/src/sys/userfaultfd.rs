@@ -90,7 +90,7 @@ impl Userfaultfd {
     pub fn from_other(fd: OwnedFd) -> io::Result<Userfaultfd> {
         let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
         if link.as_os_str() != "anon_inode:[userfaultfd]" {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this descriptor is no userfaultfd"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this descriptor is not a userfaultfd"));
         }
         let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
         let features = about.lines().find_map(|line| line.strip_prefix("API:")?.trim().split(':').nth(1));

@@ -36,7 +36,7 @@ pub(crate) struct AttachListener {
 impl AttachListener {
     /// Listens for programs that want to map the window of `bytes`.
     pub(crate) fn open(shared: Arc<Shared>, bytes: u64) -> Result<AttachListener, ServeError> {
-        let name = random_id().map_err(ServeError::io("no random numbers"))?;
+        let name = random_id().map_err(ServeError::io("cannot get random numbers"))?;
         let name = format!("nvlab-window-{name}");
         let socket = Socket::listen(&name).map_err(ServeError::io("cannot listen for programs"))?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -102,11 +102,13 @@ fn welcome(caller: &Socket, shared: &Shared, window: u64) -> io::Result<Socket> 
     if !aligned || !inside || bytes == 0 || address.checked_add(bytes).is_none() {
         return Err(invalid(format!("{bytes} B at {offset} are not pages of a window of {window} B")));
     }
-    let faults = Userfaultfd::from_other(fd.ok_or_else(|| invalid("it brought no userfaultfd".into()))?)?;
+    let faults = Userfaultfd::from_other(fd.ok_or_else(|| invalid("it sent no userfaultfd".into()))?)?;
     // Nothing is mapped yet, so this changes nothing; it fails if the userfaultfd does not watch this range.
     match faults.watches(address, bytes)? {
         Answered::Done => {}
-        other => return Err(invalid(format!("its userfaultfd does not watch its mapping ({other:?})"))),
+        other => {
+            return Err(invalid(format!("its userfaultfd is not registered for its mapping ({other:?})")));
+        }
     }
     let page = PAGE_BYTES as u64;
     let (first_page, pages) = ((offset / page) as u32, (bytes / page) as u32);
@@ -121,7 +123,7 @@ fn expect(caller: &Socket, kind: u64) -> io::Result<(Message, Option<OwnedFd>)> 
     let (message, fd) = caller.receive()?;
     match message.magic == abi::MAGIC && message.kind == kind {
         true => Ok((message, fd)),
-        false => Err(invalid(format!("message {:#x}/{} where {kind} was due", message.magic, message.kind))),
+        false => Err(invalid(format!("message {:#x}/{} instead of {kind}", message.magic, message.kind))),
     }
 }
 

@@ -48,7 +48,7 @@ impl PageDeviceConfig {
         let pages = bytes / page;
         if bytes == 0 || !bytes.is_multiple_of(page) || pages > 1 << 28 {
             return Err(format!(
-                "a window of {bytes} B: it must be a multiple of {PAGE_BYTES} B, at least that and at most 1 TiB"
+                "a window of {bytes} B: it must be a multiple of {PAGE_BYTES} B, and at most 1 TiB"
             ));
         }
         let segment = (pages as u32 / SEGMENTS).clamp(4, SEGMENT_PAGES_MAX);

@@ -151,7 +151,7 @@ impl Engine {
                 order.push_back(page as u32);
             }
         })
-        .map_err(ServeError::io("cannot look through the resident pages"))?;
+        .map_err(ServeError::io("cannot scan the resident pages"))?;
         while engine.order.len() > engine.limit {
             engine.evict().map_err(ServeError::Failed)?;
         }
@@ -241,7 +241,7 @@ impl Engine {
             return self.miss(index, page, fault);
         }
         if !fault.is_minor && !fault.is_protected && self.was_removed(page)? {
-            self.give_up(index, format!("somebody removed the contents of page {page} (MADV_REMOVE)"));
+            self.give_up(index, format!("the contents of page {page} were removed (MADV_REMOVE)"));
             return Ok(());
         }
         let faults = &client.faults;
@@ -266,7 +266,7 @@ impl Engine {
     /// Whether a page that should be resident is not in the file.
     fn was_removed(&self, page: u32) -> Result<bool, String> {
         file::is_hole(&self.resident, page as u64 * PAGE)
-            .map_err(|error| format!("cannot look at a page: {error}"))
+            .map_err(|error| format!("cannot inspect a page: {error}"))
     }
 
     fn miss(&mut self, index: usize, page: u32, fault: PageFault) -> Result<(), String> {
@@ -288,7 +288,7 @@ impl Engine {
             }
             Ok(Answered::Present) => {
                 // It was stored to unwatched (through a mapping moved by a raw system call?).
-                self.give_up(index, format!("page {page} was stored to while it was absent"));
+                self.give_up(index, format!("page {page} was written while it was absent"));
                 Ok(())
             }
             other => self.settle(index, fault.address, other),
@@ -306,7 +306,7 @@ impl Engine {
                 }
             }
             Ok(Answered::Gone) => self.clients[index] = None,
-            Err(error) => return Err(format!("the kernel did not take an answer: {error}")),
+            Err(error) => return Err(format!("the kernel rejected the resolution of a fault: {error}")),
         }
         Ok(())
     }
@@ -325,7 +325,7 @@ impl Engine {
         }
         for run in Runs(&self.leaving) {
             file::punch_hole(&self.resident, run.first as u64 * PAGE, run.count as u64 * PAGE)
-                .map_err(|error| format!("cannot give back resident pages: {error}"))?;
+                .map_err(|error| format!("cannot release resident pages: {error}"))?;
         }
         for &page in &self.leaving {
             self.pages[page as usize] = Page::Absent;
@@ -390,7 +390,7 @@ impl Engine {
 
     /// Kills every process that maps the window: no fault is answered any more.
     pub(crate) fn end_clients(&self, why: &str) {
-        eprintln!("nvlab: the memory window: {why}; programs that use it are ended");
+        eprintln!("nvlab: the memory window: {why}; programs that use it are killed");
         for (_, client) in self.clients() {
             process::kill(client.process);
         }
@@ -408,7 +408,7 @@ impl Engine {
 
     fn fail(&mut self, why: String) {
         if self.failed.is_none() {
-            eprintln!("nvlab: the memory window: {why}; programs that need absent pages get SIGBUS");
+            eprintln!("nvlab: the memory window: {why}; programs that access absent pages get SIGBUS");
             self.failed = Some(why);
         }
     }

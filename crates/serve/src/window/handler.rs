@@ -75,7 +75,7 @@ pub(crate) struct FaultHandler {
 impl FaultHandler {
     /// Starts the thread, pinned to `core` if given.
     pub(crate) fn start(engine: Engine, core: Option<usize>) -> Result<FaultHandler, ServeError> {
-        let bell = poll::event().map_err(ServeError::io("cannot make an event counter"))?;
+        let bell = poll::event().map_err(ServeError::io("cannot create an eventfd"))?;
         let shared = Arc::new(Shared {
             engine: Mutex::new(engine),
             bell,
@@ -86,7 +86,7 @@ impl FaultHandler {
         let body = move || {
             // Without that core it can serve all the same.
             if let Some(Err(error)) = core.map(process::pin) {
-                eprintln!("nvlab: the memory window: the handler runs on any core: {error}");
+                eprintln!("nvlab: the memory window: the handler is not pinned to a core: {error}");
             }
             match catch_unwind(AssertUnwindSafe(|| serve(&of_thread))) {
                 Ok(Ok(())) => {}
@@ -148,7 +148,7 @@ fn serve(shared: &Shared) -> io::Result<()> {
         for (entry, &number) in waiting[1..].iter().zip(&numbers) {
             // The descriptor was made blocking, which would stop every program.
             if entry.revents & libc::POLLERR != 0 {
-                engine.give_up(number, "its userfaultfd is not as it was handed over".into());
+                engine.give_up(number, "its userfaultfd was changed after it was handed over".into());
             } else if entry.revents != 0 {
                 engine.serve(number, &mut faults);
             }

@@ -93,7 +93,7 @@ impl Drop for Window {
         if self.mapping.is_some()
             && let Err(error) = self.end()
         {
-            eprintln!("nvlab: the memory window was not closed in good order: {error}");
+            eprintln!("nvlab: the memory window was not closed cleanly: {error}");
         }
     }
 }

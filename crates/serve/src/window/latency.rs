@@ -45,7 +45,7 @@ pub struct Latencies {
 /// evicts one page: batches would hide the cost.
 pub fn measure(count: u32, placement: Placement) -> Result<Latencies, ServeError> {
     let page = abi::PAGE_BYTES as u64;
-    let here = process::core().map_err(ServeError::io("cannot tell the core"))?;
+    let here = process::core().map_err(ServeError::io("cannot determine the current core"))?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let handler_core = match placement {
         Placement::Free => None,
@@ -63,7 +63,7 @@ pub fn measure(count: u32, placement: Placement) -> Result<Latencies, ServeError
     };
     let body = move || -> Result<Latencies, ServeError> {
         if placement != Placement::Free {
-            process::pin(here).map_err(ServeError::io("cannot stay on a core"))?;
+            process::pin(here).map_err(ServeError::io("cannot pin the thread to a core"))?;
         }
         let mut window = Window::open(&options)?;
         Ok(accesses(&mut window, count as usize))

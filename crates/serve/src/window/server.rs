@@ -37,7 +37,7 @@ impl WindowServer {
     /// Opens a window, new or from its state.
     pub fn open(options: &WindowOptions) -> Result<WindowServer, ServeError> {
         let service = Service::open(options)?;
-        let made = || ServeError::io("cannot make a file in memory");
+        let made = || ServeError::io("cannot create a file in memory");
         let face = file::anonymous(c"nvlab-window", true).map_err(made())?;
         face.set_len(service.bytes()).and_then(|()| file::seal(&face)).map_err(made())?;
         let mut library = file::anonymous(c"nvlab-preload", false).map_err(made())?;

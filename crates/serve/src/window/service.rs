@@ -107,7 +107,7 @@ impl Service {
             None => {
                 let memory = |bytes| {
                     Mapping::anonymous(bytes)
-                        .map_err(ServeError::io(format!("cannot have {bytes} B of memory for the media")))
+                        .map_err(ServeError::io(format!("cannot allocate {bytes} B of memory for the media")))
                 };
                 (None, [memory(sizes[0])?, memory(sizes[1])?])
             }
@@ -211,7 +211,7 @@ fn limit(options: &WindowOptions, bytes: u64) -> Result<usize, ServeError> {
     let least = RESIDENT_PAGES_MIN * PAGE_BYTES as u64;
     let asked = options.resident_bytes.unwrap_or((bytes / 4).max(least));
     if asked < least {
-        return Err(ServeError::Options(format!("{asked} B resident: at least {least} B must be")));
+        return Err(ServeError::Options(format!("{asked} B resident: at least {least} B are needed")));
     }
     Ok((asked / PAGE_BYTES as u64) as usize)
 }
@@ -219,7 +219,7 @@ fn limit(options: &WindowOptions, bytes: u64) -> Result<usize, ServeError> {
 /// The resident file of a state, or one that vanishes with the processes that have it open.
 fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Result<File, ServeError> {
     let Some(kept) = kept else {
-        let failed = || ServeError::io("cannot make the resident file");
+        let failed = || ServeError::io("cannot create the resident file");
         let file = file::anonymous(c"nvlab-window-resident", false).map_err(failed())?;
         file.set_len(bytes).map_err(failed())?;
         return Ok(file);
@@ -227,10 +227,10 @@ fn resident(kept: Option<&Kept>, found: &Found, bytes: u64, limit: usize) -> Res
     let file = kept.state.resident(found)?;
     let needed = limit as u64 * PAGE_BYTES as u64;
     let free = file::free_bytes(Path::new(SHARED_MEMORY))
-        .map_err(ServeError::io(format!("cannot look at {SHARED_MEMORY}")))?;
+        .map_err(ServeError::io(format!("cannot inspect {SHARED_MEMORY}")))?;
     if *found != Found::Resident && free < needed {
         return Err(ServeError::Options(format!(
-            "{SHARED_MEMORY} has {free} B free, {needed} B are to be resident"
+            "{SHARED_MEMORY} has {free} B free, but {needed} B must be resident"
         )));
     }
     Ok(file)

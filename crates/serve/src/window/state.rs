@@ -70,7 +70,7 @@ impl WindowState {
     ) -> Result<(WindowState, Found), ServeError> {
         let locked = StateFolder::open(folder, "state.json")?;
         let record = locked.read(check)?;
-        let boot = boot().map_err(ServeError::io("cannot tell one start of this machine from the next"))?;
+        let boot = boot().map_err(ServeError::io("cannot read the boot id of this machine"))?;
         let (record, found) = match record {
             Some(record) => {
                 if let Some(asked) = window_bytes.filter(|&asked| asked != record.window_bytes) {
@@ -90,7 +90,7 @@ impl WindowState {
                 (Record { boot, ..record }, found)
             }
             None => {
-                let id = random_id().map_err(ServeError::io("no random numbers"))?;
+                let id = random_id().map_err(ServeError::io("cannot get random numbers"))?;
                 let window_bytes = window_bytes.unwrap_or(default_bytes);
                 (Record { format: FORMAT, window_bytes, stage: Stage::Making, id, boot }, Found::Fresh)
             }

@@ -29,7 +29,7 @@ impl Watched for WatchedWindow {
     }
 
     fn act(&self, _: Action) -> Result<String, String> {
-        Err("a memory window is there to look at: its program loads and stores without asking anybody, and its resident pages \
+        Err("a memory window can only be watched: its program's loads and stores bypass the server, and its resident pages \
              survive a power cut"
             .into())
     }

@@ -115,7 +115,7 @@ fn a_part_that_was_not_filled_is_not_mapped() {
 
 /// Devices of other kinds are written to where they are.
 #[test]
-fn any_other_device_too() {
+fn devices_of_other_kinds_are_filled_in_place() {
     for (name, sets) in [
         ("mlc-bast", &["media.mlc.blocks=8"] as &[&str]),
         (

@@ -97,7 +97,7 @@ fn a_handshake_tells_what_there_is() {
 
 /// Random requests on several connections of one export against a plain array.
 #[test]
-fn it_is_a_plain_array() {
+fn an_export_is_a_plain_array() {
     const BYTES: u64 = 3 << 20;
     let served = serve("model", &fast());
     for structured in [false, true] {

@@ -180,7 +180,7 @@ fn without_tls_nothing_is_told_where_it_is_required() {
 }
 
 #[test]
-fn where_it_may_be_used_others_are_served_too() {
+fn optional_tls_also_serves_clients_without_it() {
     let served = serve("may", TimeMode::Fast, false, false);
     assert!(served.server.uri().starts_with("nbd+unix:///"), "{}", served.server.uri());
     let (mut plain, mut secure) = (crate::nbd_client::connect(&served.path, true), connect(&served, true));
@@ -242,7 +242,7 @@ fn unusable_files_are_named() {
     Security::load(&folder.0, true, false).unwrap();
     fs::write(folder.0.join("ca-cert.pem"), "").unwrap();
     assert!(
-        why(true).contains("ca-cert.pem: cannot be used for TLS: there is no certificate"),
+        why(true).contains("ca-cert.pem: cannot be used for TLS: it contains no certificate"),
         "{}",
         why(true)
     );

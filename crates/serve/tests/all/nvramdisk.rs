@@ -55,7 +55,7 @@ fn a_request_takes_no_less_than_its_delay() {
 /// Every reply over NBD is that of a plain array, and comes no earlier than the device's; the plug, and a server that is
 /// killed, lose nothing that was acknowledged.
 #[test]
-fn it_serves_what_was_written_and_a_cut_loses_nothing() {
+fn nvramdisk_serves_what_was_written_and_a_cut_loses_nothing() {
     let folder = Folder::new("nvramdisk");
     let (socket, state) = (folder.0.join("socket"), folder.0.join("state"));
     let drive = Arc::new(disk(&[], Some(&state), TimeMode::Real));

@@ -121,7 +121,7 @@ fn compare(drive: &Drive, model: &Model, what: &str) {
 }
 
 #[test]
-fn it_is_a_plain_array_and_survives_its_server() {
+fn a_served_device_is_a_plain_array_and_survives_its_server() {
     for (number, (name, _)) in DESIGNS.iter().enumerate() {
         let folder = Folder::new(&format!("served-{number}"));
         let mut rng = Rng::new(number as u64 + 1);

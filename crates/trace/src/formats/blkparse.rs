@@ -219,7 +219,7 @@ impl LineFormat for Blkparse {
 fn is_device(text: &[u8]) -> Result<(), BadLine> {
     match is_device_name(text) {
         true => Ok(()),
-        false => Err(Bad::bytes("device", text, "major,minor as in 8,0")),
+        false => Err(Bad::bytes("device", text, "major,minor, e.g. 8,0")),
     }
 }
 
@@ -234,7 +234,7 @@ fn is_device_name(text: &[u8]) -> bool {
 fn is_action(text: &[u8]) -> Result<(), BadLine> {
     match text.len() <= 2 && text.iter().all(u8::is_ascii_alphabetic) {
         true => Ok(()),
-        false => Err(Bad::bytes("action", text, "a letter, as D (given to the driver) or C (completed)")),
+        false => Err(Bad::bytes("action", text, "a letter, e.g. D (issued to the driver) or C (completed)")),
     }
 }
 

@@ -37,7 +37,7 @@ impl FioIolog {
 
     fn wait(&mut self, us: u64, version: u8) -> Result<(), BadLine> {
         if version == 3 {
-            return Err(Bad::new("action", "wait", "version 3 has times and no wait"));
+            return Err(Bad::new("action", "wait", "version 3 has times instead of wait"));
         }
         let later = self.now_us.checked_add(us);
         self.now_us =
@@ -79,7 +79,7 @@ impl LineFormat for FioIolog {
         // A flush may omit the two numbers.
         let numbers = match fields.next() {
             None if op == Op::Flush && action != b"wait" => (0, 0),
-            None => return Err(Bad::new("offset", "", "the line ends before it")),
+            None => return Err(Bad::new("offset", "", "the line ends before this column")),
             Some(offset) => (whole_number(offset, "offset")?, fields.integer("length")?),
         };
         fields.end(Self::COLUMNS)?;

@@ -60,7 +60,7 @@ impl Places {
         let start = self.next;
         let end = start.checked_add(block_bytes);
         self.next =
-            end.ok_or_else(|| Bad::bytes("block_id", name, "all blocks together below 2^64 bytes"))?;
+            end.ok_or_else(|| Bad::bytes("block_id", name, "all blocks together less than 2^64 bytes"))?;
         self.starts.insert(name.to_vec(), start);
         Ok(start + offset)
     }

@@ -142,7 +142,7 @@ fn put(record: &Record, version: Version, rows: &mut Rows) -> Result<(), BadLine
         return Err(Bad::new(
             "ver",
             &format!("{:#06x}", record.version),
-            "the version of the records before",
+            "the version of the earlier records",
         ));
     }
     if rows.is_full() {

@@ -221,7 +221,7 @@ impl fmt::Display for TraceInfo {
         line("size", format!("mean {mean}, p50 {median}, max {max}"))?;
         line("sequential", percent(self.sequential_share))?;
         let theta =
-            self.zipf_theta.map_or(String::new(), |theta| format!("; like Zipf with theta {theta:.2}"));
+            self.zipf_theta.map_or(String::new(), |theta| format!("; similar to Zipf with theta {theta:.2}"));
         line(
             "skew",
             format!("{} of writes go to 20 % of the written blocks{theta}", percent(self.hot_share)),

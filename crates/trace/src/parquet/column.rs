@@ -84,7 +84,7 @@ impl Cells {
             Cells::Signed(values) => each(values, |value| scaled(u64::try_from(value).ok()?, unit, tick)),
             Cells::Unsigned(values) => each(values, |value| scaled(value, unit, tick)),
             Cells::Real(values) => each(values, real),
-            other => other.problem("a column of numbers"),
+            other => other.problem("a numeric column"),
         }
     }
 
@@ -96,7 +96,7 @@ impl Cells {
             Cells::Signed(_) | Cells::Unsigned(_) => {
                 self.whole(1, 1)?.into_iter().map(|number| digits(number.to_string())).collect()
             }
-            other => return other.problem("a column of texts"),
+            other => return other.problem("a text column"),
         })
     }
 
@@ -104,7 +104,7 @@ impl Cells {
     pub(super) fn flags(&self) -> Values<bool> {
         match self {
             Cells::Flags(flags) => Ok(flags.clone()),
-            other => other.problem("a column of true and false"),
+            other => other.problem("a Boolean column"),
         }
     }
 }

@@ -51,7 +51,9 @@ pub(crate) fn read_folder(folder: &Path, options: &ReadOptions) -> Result<(Colum
     let name = folder.display().to_string();
     let refuse = |reason: String| TraceError::Table { file: name.clone(), reason };
     if let Some(format) = options.format.filter(|&format| format != Format::Parquet) {
-        return Err(refuse(format!("it is a folder: only Parquet files are read together, not {format}")));
+        return Err(refuse(format!(
+            "it is a folder: only Parquet files can be read as a folder, not {format}"
+        )));
     }
     let mut files = Vec::new();
     find(folder, DEPTH_MAX, &mut files)?;
@@ -86,7 +88,7 @@ fn find(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> Result<(), Trace
         }
     }
     if files.len() > FILES_MAX {
-        let reason = format!("more than {FILES_MAX} files lie below it; read some of them");
+        let reason = format!("it contains more than {FILES_MAX} files; read some of them");
         return Err(TraceError::Table { file: folder.display().to_string(), reason });
     }
     Ok(())

@@ -85,7 +85,7 @@ impl Layout {
         let sizes = |of: &str| [(format!("{of}_bytes"), 1), (format!("{of}_sectors"), SECTOR_BYTES)].to_vec();
         let missing = |what: &str| {
             let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-            format!("it has no column for {what}; it has {}; needed: {COLUMNS}", names.join(", "))
+            format!("it has no column for {what}; its columns are {}; needed: {COLUMNS}", names.join(", "))
         };
         let timestamp = |index: usize| match fields[index].kind {
             FieldKind::Timestamp(unit) => Some(Scaled { index, unit }),

@@ -201,7 +201,7 @@ fn values_mean_what_their_type_says() {
     ] {
         assert_eq!(
             said(offset),
-            format!("t.parquet: row 1: offset_bytes '{kind}' is wrong: a column of numbers")
+            format!("t.parquet: row 1: offset_bytes '{kind}' is wrong: a numeric column")
         );
     }
     let beyond = Column::Int64("(UINT_64)", vec![0, -1]);
@@ -242,7 +242,7 @@ fn wrong_tables_are_told_row_and_column() {
     );
     assert_eq!(
         said(table(&[1, -2], &["r", "w"], &[1, 1])),
-        "t.parquet: row 2: time_ms '-2' is wrong: a number from 0 to 18446744073709551615 of its base unit"
+        "t.parquet: row 2: time_ms '-2' is wrong: a number from 0 to 18446744073709551615 in its base unit"
     );
     let skipping = ReadOptions { skip_bad: 1, ..ReadOptions::default() };
     assert_eq!(read_all(table(&[1, 2], &["x", "w"], &[1, 1]), &skipping).unwrap().1.bad_lines, 1);
@@ -259,7 +259,7 @@ fn wrong_tables_are_told_row_and_column() {
     assert_eq!(said(twice), "t.parquet: it has both `time_ms` and `time_s`");
     let mut text = table(&[1], &["r"], &[1]);
     text[2].1 = ops(&["4k"]);
-    assert_eq!(said(text), "t.parquet: row 1: offset_bytes 'texts' is wrong: a column of numbers");
+    assert_eq!(said(text), "t.parquet: row 1: offset_bytes 'texts' is wrong: a numeric column");
     let cut = file(table(&[1, 2], &["r", "w"], &[1, 1]));
     let cut = read(cut.slice(..cut.len() / 2), 0, Path::new("t.parquet"), &ReadOptions::default());
     assert!(cut.unwrap_err().to_string().starts_with("t.parquet: "));

@@ -143,7 +143,7 @@ impl Rows {
             return Err(Bad::new(
                 "offset",
                 &offset.to_string(),
-                format!("offset + {bytes} bytes passes 2^64"),
+                format!("offset + {bytes} bytes exceeds 2^64"),
             ));
         };
         if op != Op::Trim {
@@ -264,7 +264,7 @@ impl Rows {
             let first = *self.first.get_or_insert(earliest);
             if earliest < first {
                 return Err(damaged(
-                    "a request is earlier than the first million; sort it by time".to_owned(),
+                    "a request is earlier than the first million; sort the trace by time".to_owned(),
                 ));
             }
             if (latest - first).checked_mul(tick_ps).is_none() {

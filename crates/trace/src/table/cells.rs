@@ -105,7 +105,7 @@ impl TextTable {
             let others = match cell.is_empty() {
                 true => String::new(),
                 false => {
-                    format!("; if it is another word for one of them, say so: read={text} or write={text}")
+                    format!("; if it means one of them, add read={text} or write={text}")
                 }
             };
             return Err(format!("read, write, trim or flush, or their first letters{others}").into());
@@ -152,7 +152,7 @@ impl LineFormat for TextTable {
         for index in 0..self.columns.len() {
             let role = self.columns[index].role;
             let Some(cell) = cells.next() else {
-                return Err(self.bad(index, b"", "the line ends before it".into()));
+                return Err(self.bad(index, b"", "the line ends before this column".into()));
             };
             let most = if self.tick_ps == TICK_PS { TIME } else { TIME_PS };
             let ticks = |unit| time(cell, unit, self.tick_ps).ok_or(Problem::Borrowed(most));
@@ -180,7 +180,7 @@ impl LineFormat for TextTable {
 
 const TIME: &str = "a number, from 0 to 2^64 nanoseconds";
 const TIME_PS: &str = "a number, from 0 to 2^64 picoseconds";
-const SIZE: &str = "a number, whole in bytes, from 0 to 2^64";
+const SIZE: &str = "a whole number of bytes, from 0 to 2^64";
 
 impl TextTable {
     #[cold]

@@ -148,8 +148,8 @@ pub(crate) fn columns(lines: &[&[u8]], separator: u8) -> Result<(Vec<Column>, &'
             && let Some(other) = columns.iter().position(|other| other.role.same(column.role))
         {
             let reason =
-                format!("`{}` and `{name}` of its header may both be {}", header[other], column.name);
-            return Err(format!("{reason}; say what its columns are: columns=..."));
+                format!("`{}` and `{name}` in its header may both be {}", header[other], column.name);
+            return Err(format!("{reason}; give its columns: columns=..."));
         }
         columns.push(column);
     }
@@ -165,9 +165,9 @@ pub(crate) fn columns(lines: &[&[u8]], separator: u8) -> Result<(Vec<Column>, &'
         return Err(unknown_unit(name));
     }
     match missing(&columns) {
-        None => Ok((columns, if is_exact { "of the header" } else { "guessed from the header" })),
+        None => Ok((columns, if is_exact { "from the header" } else { "guessed from the header" })),
         Some(what) => Err(format!(
-            "its header has {}, and nothing that is {what}; say what its columns are, as in \
+            "its header has {}, but nothing that is {what}; give its columns, e.g. \
              columns=time_s,op,offset_bytes,length_bytes",
             header.join(", ")
         )),
@@ -252,7 +252,7 @@ fn has_unit(name: &str) -> bool {
 
 fn unknown_unit(name: &str) -> String {
     format!(
-        "the unit of `{name}` in its header is not known; say what its columns are, as in \
+        "the unit of `{name}` in its header is unknown; give its columns, e.g. \
          columns=time_us,op,offset_bytes,length_bytes"
     )
 }

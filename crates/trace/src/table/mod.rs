@@ -39,8 +39,8 @@ const UNITS: [(&str, u64); 6] = [
 ];
 const SEPARATORS: [(&str, u8); 5] =
     [("tab", b'\t'), ("comma", b','), ("semicolon", b';'), ("bar", b'|'), ("space", b' ')];
-const ALLOWED: &str = "time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, sectors, or a size as 4KiB), \
-                       volume, fua, response_UNIT, or - for what is left aside";
+const ALLOWED: &str = "time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, sectors, or a size such as 4KiB), \
+                       volume, fua, response_UNIT, or - for a column to ignore";
 
 /// What is said of a text table; all of it is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl TableSpec {
         for op in Op::ALL {
             for word in value(op.name()).into_iter().flat_map(|words| words.split(',')) {
                 if word.is_empty() || words.iter().any(|(known, _)| known.eq_ignore_ascii_case(word)) {
-                    return Err((op.name(), "words divided by commas, each for one operation".to_owned()));
+                    return Err((op.name(), "words separated by commas, each for one operation".to_owned()));
                 }
                 words.push((word.to_owned(), op));
             }
@@ -102,11 +102,11 @@ impl TableSpec {
         let separator = self.separator.unwrap_or_else(|| guess::separator(first, self.columns.len()));
         let (columns, how) = match self.columns.as_slice() {
             [] if self.has_header == Some(false) => {
-                let reason = "header=no leaves its columns without names; say what they are: columns=...";
+                let reason = "with header=no its columns have no names; give them: columns=...";
                 return Err(refuse(reason.to_owned()));
             }
             [] => guess::columns(&lines, separator).map_err(refuse)?,
-            said => (said.to_vec(), "as said"),
+            said => (said.to_vec(), "as given"),
         };
         let is_header = || {
             let is_number = |role: Role| matches!(role, Role::Time(_) | Role::Offset(_) | Role::Length(_));
@@ -126,7 +126,7 @@ impl TableSpec {
 fn columns_of(names: &str) -> Result<Vec<Column>, String> {
     let mut columns: Vec<Column> = Vec::new();
     for name in names.split(',').map(str::trim) {
-        let role = role_of(name).ok_or_else(|| format!("'{name}' is none of {ALLOWED}"))?;
+        let role = role_of(name).ok_or_else(|| format!("'{name}' is not one of {ALLOWED}"))?;
         if role != Role::Aside
             && let Some(other) = columns.iter().find(|column| column.role.same(role))
         {
@@ -137,7 +137,7 @@ fn columns_of(names: &str) -> Result<Vec<Column>, String> {
     match missing(&columns) {
         None => Ok(columns),
         Some(what) => {
-            Err(format!("there is no {what}; needed are time_UNIT, op, offset_UNIT and length_UNIT"))
+            Err(format!("{what} is missing; needed are time_UNIT, op, offset_UNIT and length_UNIT"))
         }
     }
 }

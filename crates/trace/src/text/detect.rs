@@ -19,7 +19,7 @@ pub(crate) fn suggested(error: TraceError, format: Format, head: &[Vec<u8>]) -> 
             if line <= head.len() as u64 + 1 && !others.is_empty() =>
         {
             let allowed =
-                format!("{allowed}; the file was read as {format}, and looks like {}", list(&others));
+                format!("{allowed}; the file was read as {format}, but looks like {}", list(&others));
             TraceError::Line { file, line, column, found, allowed }
         }
         error => error,
@@ -49,12 +49,12 @@ pub(crate) fn find_format(head: &[Vec<u8>], path: &Path) -> Result<Format, Trace
                 .into_iter()
                 .filter(|format| format.is_text() && *format != Format::Table)
                 .collect();
-            let reason = "its first lines fit no trace format; if it is a table, say what its columns are, as in \
+            let reason = "its first lines match no trace format; for a table, give its columns, e.g. \
                           columns=time_s,op,offset_bytes,length_bytes";
             Err(TraceError::Format { reason: reason.to_owned(), formats: list(&texts), file })
         }
         _ => Err(TraceError::Format {
-            reason: "its first lines fit several formats".to_owned(),
+            reason: "its first lines match several formats".to_owned(),
             formats: list(&candidates),
             file,
         }),

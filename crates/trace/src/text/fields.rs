@@ -355,7 +355,7 @@ impl<'a, const SEPARATOR: u8> Fields<'a, SEPARATOR> {
 
 #[cold]
 fn missing(column: &'static str) -> BadLine {
-    Bad::new(column, "", "the line ends before it")
+    Bad::new(column, "", "the line ends before this column")
 }
 
 #[cold]
@@ -378,7 +378,7 @@ fn seconds_slowly(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
 /// Seconds with or without decimals, in nanoseconds.
 pub(crate) fn decimal_seconds(text: &[u8], column: &'static str) -> Result<u64, BadLine> {
     nanoseconds(text)
-        .ok_or_else(|| Bad::bytes(column, text, "seconds, as in 12.345678, from 0 to 18446744073"))
+        .ok_or_else(|| Bad::bytes(column, text, "seconds, e.g. 12.345678, from 0 to 18446744073"))
 }
 
 /// A whole number below 2^64, possibly surrounded by blanks.
@@ -438,7 +438,7 @@ mod tests {
                 "{wrong}"
             );
         }
-        assert_eq!(read(""), Err("the line ends before it".to_owned()));
+        assert_eq!(read(""), Err("the line ends before this column".to_owned()));
     }
 
     #[test]

@@ -1,18 +1,22 @@
-//! A lane picosecond by picosecond: slow, and what a lane says in closed form is here what happened. The lane is compared
-//! with it call by call.
+//! Reference model of a lane, picosecond by picosecond: slow, but it simulates what [`Lane`] computes in closed form.
+//! The two are compared call by call.
 //!
-//! 1. In each picosecond in which the lane does not stand still, the first operation that is not done, if it may begin
-//!    by then, is done a picosecond further.
-//! 2. An operation is under way once it has begun, or once its end was told: its command was given.
-//! 3. An access that meets nothing under way makes the lane stand still until it ends. Otherwise it suspends the operation
-//!    and makes it stand still until the resume wait is over; the latency is not spent if it stands still already. Or it
+//! 1. In each picosecond in which the lane does not stand still, the first unfinished operation that may start by
+//!    then advances by
+//!    one picosecond.
+//! 2. An operation is in progress once it has started, or once its end was promised.
+//! 3. An access that meets no operation in progress makes the lane stand still until it ends. Otherwise it suspends
+//!    the operation
+//!    and makes it stand still until the resume wait is over; the suspend latency is not spent if it stands still
+//!    already. Or it
 //!    waits until the operation is done, and the lane stands still from then until the access ends.
-//! 4. Accesses that suspend nothing wait for all that was told.
-//! 5. An access that arrives before the call before it (as long as nothing is under way that was told) arrives after all that was
-//!    done until then.
+//! 4. Accesses that cannot suspend wait for all promised work.
+//! 5. An access that arrives earlier than the previous call (allowed while no promised work is in progress) is
+//!    treated as arriving after
+//!    the work done until then.
 //!
-//! Told operations follow each other without a gap, and if suspensions are limited then all operations are of one length:
-//! what else a lane does with those is an approximation.
+//! Promised operations must follow each other without a gap and, if suspensions are limited, have equal length:
+//! otherwise a lane is only an approximation.
 
 use super::{Interruption, Lane, Ticket};
 use crate::time::{Span, Time};
@@ -38,15 +42,15 @@ impl Operation {
 struct Model {
     now: u64,
     free_at: u64,
-    /// When an operation was last worked on.
+    /// When an operation was last advanced.
     worked_until: u64,
     operations: Vec<Operation>,
-    /// When it stands still: from, until.
+    /// When an operation stands still: from, until.
     still: Vec<(u64, u64)>,
 }
 
 impl Model {
-    /// The operation that is worked on in the picosecond from `at` on.
+    /// The operation that advances in the picosecond starting at `at`.
     fn worked_on(&self, at: u64) -> Option<usize> {
         let first = self.operations.iter().position(|operation| !operation.is_done())?;
         let stands_still = self.still.iter().any(|&(from, until)| (from..until).contains(&at));
@@ -105,7 +109,7 @@ impl Model {
         (start, start + span)
     }
 
-    /// Tells the ends of all up to an operation; returns when it is done.
+    /// Promises the ends of all operations up to this one; returns the end of this one.
     fn tell(&mut self, operation: usize) -> u64 {
         let ends: Vec<u64> = (0..=operation).map(|operation| self.end_of(operation)).collect();
         for (operation, &end) in self.operations.iter_mut().zip(&ends) {
@@ -116,7 +120,7 @@ impl Model {
         ends[operation]
     }
 
-    /// What a caller who waits for an operation is told.
+    /// The end promised to a caller who waits for an operation.
     fn finish(&mut self, operation: usize, at: u64) -> u64 {
         self.run(at);
         self.tell(operation);
@@ -129,7 +133,7 @@ impl Model {
         operation.told.map_or(operation.is_done(), |end| end <= at)
     }
 
-    /// True if all up to an operation follow each other without a gap.
+    /// True if all operations up to this one follow each other without a gap.
     fn is_gapless(&self, operation: usize) -> bool {
         let mut ahead = self.clone();
         let mut has_begun = self.last_told().is_some();
@@ -156,16 +160,16 @@ impl Model {
     }
 }
 
-/// What is asked of a lane, so many picoseconds after the call before.
+/// A call to the lane, relative to the previous call, in picoseconds.
 #[derive(Clone, Debug)]
 enum Call {
-    /// An access of one plane or of the whole die, so much earlier and ready so much later.
+    /// An access of one plane or of the whole die, `earlier` than the previous call and `ready` that much later.
     Access { whole: bool, earlier: u64, ready: u64, span: u64 },
-    /// Operations that may begin so much later.
+    /// Operations that may start `later`.
     Background { later: u64, length: u64, count: u32 },
-    /// The end of an operation, as a share of all, is asked for.
+    /// The end of an operation, given as a share of all, is requested.
     Finish { nth: usize },
-    /// Whether it is done, and when the lane is idle.
+    /// Queries whether it is done, and when the lane is idle.
     Look { nth: usize },
 }
 
@@ -192,7 +196,7 @@ fn interruptions() -> impl Strategy<Value = Interruption> {
     prop_oneof![1 => Just(Interruption::Wait), 3 => suspend]
 }
 
-/// Asks the lane and the model the same.
+/// Makes the same calls to lane and model.
 fn compare(interruption: &Interruption, calls: &[(u64, Call)]) -> Result<(), TestCaseError> {
     let limited = matches!(interruption, Interruption::Suspend { limit, .. } if *limit < u32::MAX);
     let (mut lane, mut model, mut tickets) = (Lane::new(), Model::default(), Vec::new());

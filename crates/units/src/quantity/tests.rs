@@ -157,10 +157,21 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "\\PC{0,12}", number in "[0-9._eE+-]{0,12} ?[a-zA-Z%/]{0,6}") {
+    fn any_text_is_a_quantity_or_an_error_that_repeats_it(text in "\\PC{0,12}", number in "[0-9._eE+-]{0,12} ?[a-zA-Z%/]{0,6}") {
         for text in [&text, &number] {
-            let _ = (bytes(text), span(text), fraction(text), count(text), rate_per_second(text));
-            let _ = (bandwidth(text), rate(text), price(text));
+            let errors = [
+                bytes(text).err(),
+                span(text).err(),
+                fraction(text).err(),
+                count(text).err(),
+                rate_per_second(text).err(),
+                bandwidth(text).err(),
+                rate(text).err(),
+                price(text).err(),
+            ];
+            for error in errors.into_iter().flatten() {
+                prop_assert!(error.to_string().contains(text.trim()), "{text}: {error}");
+            }
         }
     }
 }

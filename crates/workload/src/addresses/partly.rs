@@ -84,7 +84,7 @@ pub struct Partly {
 impl Partly {
     /// Over `0..slots`, for which `inner` was made.
     pub fn new(slots: u64, inner: AnyAddresses, jumps: Jumps, seed: u64) -> Partly {
-        assert!(jumps != Jumps::Every(0), "no request would go to a new place");
+        assert!(jumps != Jumps::Every(0), "no request would go to a new address");
         Partly { inner, jumps, rng: Rng::stream(seed, "jumps"), runs: [(0, 0); 4], slots }
     }
 }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_permutation() {
+    fn scatter_is_a_permutation() {
         for n in (1..200).chain([255, 256, 257, 1000, 4096, 65_537]) {
             for key in [0, 1, 77] {
                 let scatter = Scatter::new(n, key);

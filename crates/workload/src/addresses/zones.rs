@@ -29,7 +29,7 @@ pub(crate) fn hot(words: &Words) -> Result<Option<(f64, f64)>, WorkloadError> {
         (number > 0.0 && number < 100.0).then_some(number / 100.0)
     };
     let shares = value.split_once('/').and_then(|(space, rest)| Some((percent(space)?, percent(rest)?)));
-    let allowed = "SPACE/ACCESSES in percent, both above 0 and below 100, as in 20/80: \
+    let allowed = "SPACE/ACCESSES in percent, both above 0 and below 100, e.g. 20/80: \
                    20 % of the space gets 80 % of the accesses";
     shares.map(Some).ok_or_else(|| words.wrong("hot", allowed))
 }

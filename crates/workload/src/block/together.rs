@@ -25,11 +25,11 @@ impl Issue {
         self.think?;
         Some(match self.rate.as_ref()?.ignores_thinking {
             true => {
-                "thinktime beside a rate: pauses do not count for the rate (rate_ignore_thinktime), so they slow the job down"
+                "thinktime with a rate: pauses do not count towards the rate (rate_ignore_thinktime), so they slow the job down"
             }
             false => {
-                "thinktime beside a rate: what a pause delays is caught up, so it changes the bursts, not the rate, unless \
-                 pauses leave too little time; rate_ignore_thinktime=1 adds them"
+                "thinktime with a rate: the job catches up after a pause, so pauses change the bursts, not the rate, unless \
+             they leave too little time; rate_ignore_thinktime=1 adds them"
             }
         })
     }

@@ -60,7 +60,7 @@ impl CompilerConfig {
         let end = per_file * self.files as u64;
         if end > capacity {
             let reason = format!(
-                "its heap grows to {} and the memory has {}: a larger `ftl.memory`, or fewer files",
+                "its heap grows to {}, but the memory has {}: use a larger `ftl.memory`, or fewer files",
                 told_bytes(end),
                 told_bytes(capacity)
             );
@@ -135,7 +135,9 @@ impl DurableWorkload for Compiler {
             let wanted = if passes == 0 { 0 } else { (passes - 1) * files + file + 1 };
             if let Some(lost) = (0..RANGES).find(|&object| number(file, object) != wanted) {
                 let found = number(file, lost);
-                return Err(format!("object {lost} of file {file} is of transaction {found}, not {wanted}"));
+                return Err(format!(
+                    "object {lost} of file {file} is from transaction {found}, not {wanted}"
+                ));
             }
         }
         Ok(())
@@ -159,7 +161,7 @@ impl Workload for Compiler {
         let CompilerConfig { files, record_bytes, cpu, passes } = self.config;
         let (record, cpu) = (exact_bytes(record_bytes), exact_span(cpu));
         format!(
-            "a compiler's heap: {files} files x {passes}, a record of {record} and {cpu} of computing for each\n"
+            "a compiler's heap: {files} files x {passes}, with a record of {record} and {cpu} of computing each\n"
         )
     }
 }

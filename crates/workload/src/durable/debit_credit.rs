@@ -92,7 +92,7 @@ fn pace(words: &Words) -> Result<Pace, WorkloadError> {
     let threads = words.number("threads", 1..=THREADS_MAX)?.map(|threads| threads as u32);
     match (Pace::parse(words, "100/s")?, threads) {
         (Pace::Closed { .. }, Some(depth)) => Ok(Pace::Closed { depth }),
-        (_, Some(_)) => Err(words.error("threads= is a closed loop and rate= an open one: give one of them")),
+        (_, Some(_)) => Err(words.error("threads= is a closed loop and rate= an open one: give only one")),
         (pace, None) => Ok(pace),
     }
 }
@@ -120,7 +120,7 @@ impl DebitCreditConfig {
             return Ok(workload);
         }
         let reason = format!(
-            "it takes {} and the memory has {}: a larger `ftl.memory`, or fewer accounts",
+            "it takes {}, but the memory has {}: use a larger `ftl.memory`, or fewer accounts",
             told_bytes(needed),
             told_bytes(capacity)
         );

@@ -83,7 +83,7 @@ impl WordsConfig {
         if span > capacity {
             let exact = quantity::told_bytes;
             return Err(refuse(format!(
-                "it reaches to {} and the memory ends at {}",
+                "it extends to {}, but the memory ends at {}",
                 exact(span),
                 exact(capacity)
             )));

@@ -115,7 +115,7 @@ fn reach(
         let end = nodes.len();
         for index in first..end {
             for &neighbour in read(nodes[index])?.neighbours() {
-                let mark = marks.get_mut(neighbour as usize).ok_or("a neighbour that is no node")?;
+                let mark = marks.get_mut(neighbour as usize).ok_or("a neighbour that is not a node")?;
                 if *mark != number {
                     *mark = number;
                     nodes.push(neighbour);

@@ -93,7 +93,7 @@ impl Driver for MapDriver {
         if !change.is_there {
             return store.insert(key, change.value);
         }
-        if store.delete(key)? { Ok(()) } else { Err(format!("the key {key} is not there").into()) }
+        if store.delete(key)? { Ok(()) } else { Err(format!("the key {key} is missing").into()) }
     }
 
     fn together(store: &dyn Map, operations: Several<'_>) -> Result<()> {

@@ -137,7 +137,7 @@ macro_rules! map {
 
             fn insert(&self, key: u64, value: u64) -> Result<()> {
                 let old = self.heap.transaction(|tx| self.root.read(tx)?.insert(tx, key, value))?;
-                if old.is_none() { Ok(()) } else { Err(format!("the key {key} is there already").into()) }
+                if old.is_none() { Ok(()) } else { Err(format!("the key {key} exists already").into()) }
             }
 
             fn delete(&self, key: u64) -> Result<bool> {
@@ -158,7 +158,7 @@ macro_rules! map {
                 })?;
                 let len = self.heap.transaction(|tx| self.root.read(tx)?.len(tx))?;
                 if len != all.len() {
-                    return Err(format!("{len} entries are counted, {} are there", all.len()).into());
+                    return Err(format!("{len} entries are counted, but {} exist", all.len()).into());
                 }
                 all.into_iter().try_for_each(|(key, value)| each(key, value))
             }

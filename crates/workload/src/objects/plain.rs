@@ -60,7 +60,7 @@ macro_rules! map {
             fn insert(&self, key: u64, value: u64) -> Result<()> {
                 match lock(self).insert(key, value) {
                     None => Ok(()),
-                    Some(_) => Err(format!("the key {key} is there already").into()),
+                    Some(_) => Err(format!("the key {key} exists already").into()),
                 }
             }
 

@@ -91,13 +91,13 @@ impl Driver for SwapsDriver {
         store.each(&mut |index, contents| {
             let id = contents[0];
             if id >= count || index >= count || *contents != element(id) {
-                return Err(format!("element {index} is torn: it begins with {id}").into());
+                return Err(format!("element {index} is torn: it starts with {id}").into());
             }
             (found[index as usize], is_there[id as usize]) = (id as u32, true);
             Ok(())
         })?;
         if let Some(id) = is_there.iter().position(|there| !there) {
-            return Err(format!("the element that was the {id}th is nowhere").into());
+            return Err(format!("the element that was number {id} is missing").into());
         }
         let different = (0..found.len()).find(|&index| found[index] != self.ids[index]);
         if let Some(index) = different.filter(|_| self.is_order_known) {

@@ -32,7 +32,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
         if matches!(design.ftl, Ftl::Rvm(_)) {
             continue;
         }
-        output.note(format_args!("{name}: served over NBD, answered at once"));
+        output.note(format_args!("{name}: served over NBD, --time fast"));
         match bench::bench(&name, &design, size) {
             Ok(served) => rows.push(row(&name, &served)),
             Err(error) => output.warn(format!("{name}: {error}")),

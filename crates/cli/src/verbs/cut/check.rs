@@ -57,7 +57,7 @@ impl Checks<'_> {
                 }
             };
             if slot_taken {
-                return Err(Failure::Input(format!("--check {what}: there is one of this kind already")));
+                return Err(Failure::Input(format!("--check {what}: there already is a check of this kind")));
             }
         }
         let (mount_point, marks) = (folder.join("mnt"), folder.join("marks"));

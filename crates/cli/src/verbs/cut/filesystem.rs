@@ -148,8 +148,8 @@ fn needed(outcome: Result<String, Trouble>) -> Result<String, Failure> {
     outcome.map_err(|trouble| match trouble {
         Trouble::Missing(why) => Failure::Machine(why),
         Trouble::Refused(why) => Failure::Machine(format!(
-            "{why}\n       to mount a file system takes root; without fs= the program finds the device at $NVLAB_URI, or with \
-             --fuse DIR as a file, $NVLAB_DEV"
+        "{why}\n       mounting a file system needs root; without fs=, the program finds the device at $NVLAB_URI, or with \
+         --fuse DIR as the file $NVLAB_DEV"
         )),
         Trouble::Failed(why) => Failure::Check(why),
     })

@@ -57,15 +57,17 @@ pub fn record(
     server.stop();
     mount.map_or(Ok(()), FuseMount::close)?;
     if !status.success() {
-        return Err(Failure::Input(format!("without any cut the program ended with {status}")));
+        return Err(Failure::Input(format!("even without a cut, the program ended with {status}")));
     }
     let journal = journal.take();
     if journal.len() < first {
-        return Err(Failure::Input("the program changed nothing on the device".into()));
+        return Err(Failure::Input("the program wrote nothing to the device".into()));
     }
     let (changes, marks) = (journal.len() + 1 - first, journal.marks().len());
-    output
-        .note(format_args!("{}: the program did {changes} operations and printed {marks} lines", named.name));
+    output.note(format_args!(
+        "{}: the program issued {changes} operations and printed {marks} lines",
+        named.name
+    ));
     Ok(Recording { journal, first })
 }
 

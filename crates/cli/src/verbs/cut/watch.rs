@@ -63,6 +63,6 @@ impl Watch {
             std::thread::sleep(LOOK);
         }
         let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        read.map_err(|error| Failure::machine("cannot read what the program prints", &error))
+        read.map_err(|error| Failure::machine("cannot read the program's output", &error))
     }
 }

@@ -19,7 +19,7 @@ pub fn bench(output: &Output, args: &HeapBench) -> Result<(), Failure> {
     };
     settings.check().map_err(Failure::Input)?;
     if cfg!(debug_assertions) {
-        output.warn("a debug build: the times mean nothing");
+        output.warn("this is a debug build: the times are meaningless");
     }
     let workloads = if args.workload.is_empty() { Workload::ALL.to_vec() } else { args.workload.clone() };
     let mut rows = Vec::new();
@@ -47,8 +47,8 @@ pub fn bench(output: &Output, args: &HeapBench) -> Result<(), Failure> {
     let table = Table { schema: "nvlab.heap-bench/1", columns, rows };
     output.table(&table);
     output.note(format_args!(
-        "pointers: {} operations share a transaction; delays: the CPU time of durable plus {} ns a line opened and {} ns a line \
-         written, counted by a simulated cache with one thread: nothing waited",
+        "pointers: {} operations share a transaction; delays: the CPU time of durable plus {} ns per line opened and {} ns per line \
+         written, counted by a simulated cache with one thread; nothing waited",
         nvlab_workload::objects::TOGETHER,
         delays.read_ns,
         delays.write_ns

@@ -137,12 +137,12 @@ fn describe(file: &Path, found: &Check) -> String {
     lines.extend(found.problems.iter().map(Error::to_string));
     if found.unreachable > 0 {
         let Check { unreachable, unreachable_bytes, .. } = found;
-        lines.push(format!("nothing leads to {unreachable} blocks, {unreachable_bytes} B"));
+        lines.push(format!("{unreachable} blocks are unreachable, {unreachable_bytes} B"));
     }
     for cycle in &found.cycles {
         let use_ = if cycle.is_reachable { "in use" } else { "lost" };
         lines.push(format!(
-            "a circle of {} blocks, {} B, first at byte {}, {use_}: {}",
+            "a cycle of {} blocks, {} B, first at byte {}, {use_}: {}",
             cycle.blocks,
             cycle.bytes,
             cycle.at,
@@ -151,7 +151,7 @@ fn describe(file: &Path, found: &Check) -> String {
     }
     let more = found.cycle_count - found.cycles.len() as u64;
     if more > 0 {
-        lines.push(format!("{more} more circles"));
+        lines.push(format!("{more} more cycles"));
     }
     lines.join("\n")
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     let record = args.record.as_deref().map(target).transpose()?;
     if record.is_some() && args.designs.len() > 1 {
-        return Err(Failure::Input("--record writes the requests of one device: name one design".into()));
+        return Err(Failure::Input("--record writes the requests of one device: give one design".into()));
     }
     let addresses = addresses(args)?;
     let security = security(args)?;
@@ -79,7 +79,7 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
         let late = drive.lateness();
         if late.count > 0 {
             output.note(format_args!(
-                "{}: {} replies were sent later than the device's time by {} (mean), {} (p50), {} (p99), {} at most",
+                "{}: {} replies were later than simulated, by {} (mean), {} (p50), {} (p99), {} (max)",
                 drive.name(),
                 late.count,
                 late.mean,
@@ -98,7 +98,7 @@ fn security(args: &Serve) -> Result<Option<Security>, Failure> {
     let required = match (args.tls, &args.tls_certificates) {
         (TlsMode::Off, None) => return Ok(None),
         (TlsMode::Off, Some(_)) => {
-            return Err(Failure::Input("--tls-certificates is for --tls on or require".into()));
+            return Err(Failure::Input("--tls-certificates needs --tls on or require".into()));
         }
         (mode, _) => mode == TlsMode::Require,
     };
@@ -140,7 +140,7 @@ pub fn http_address(text: &str, allow_remote: bool) -> Result<Address, Failure> 
 fn reachable(address: &Address, allow_remote: bool) -> Result<(), Failure> {
     match address.is_remote() && !allow_remote {
         true => Err(Failure::Input(format!(
-            "{address} can be reached from other machines, and there is no password: add --allow-remote to allow that"
+            "{address} can be reached from other machines, without a password: add --allow-remote to allow it"
         ))),
         false => Ok(()),
     }
@@ -171,7 +171,7 @@ fn file_names(args: &Serve, designs: &[Named]) -> Result<Vec<String>, Failure> {
         let words: Vec<String> = std::iter::once(named.design.name.clone()).chain(changes).collect();
         let name = file_name(&words.join(","))?.to_string();
         if names.contains(&name) {
-            let why = format!("two of these designs are called `{name}`: give one another design.name");
+            let why = format!("two of these designs are called `{name}`: change design.name of one");
             return Err(Failure::Input(why));
         }
         names.push(name);
@@ -206,8 +206,8 @@ fn open(
             Start::Fresh => drive.prepared().map_or("new".to_string(), |report| {
                 format!("prepared: {}", report.line(drive.capacity_bytes()))
             }),
-            Start::Closed => "as it was left".to_string(),
-            Start::Killed => "its server had been killed; recovered as after a power cut".to_string(),
+            Start::Closed => "as left".to_string(),
+            Start::Killed => "its server was killed; recovered as after a power cut".to_string(),
         };
         output.note(format_args!("{}: {size}, {how}", drive.name()));
         if args.precondition.is_some() && drive.start() != Start::Fresh {
@@ -307,7 +307,7 @@ fn finish(
         let cuts = drive.cuts();
         if !cuts.is_empty() {
             output.note(format_args!(
-                "{}: {} power cuts; what follows is since the last",
+                "{}: {} power cuts; the figures below are since the last",
                 drive.name(),
                 cuts.len()
             ));

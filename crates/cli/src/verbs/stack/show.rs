@@ -48,7 +48,7 @@ fn human(output: &Output, measured: &Measured, budgets: &[Budget], machine: &Mac
     if disturbed > 0 {
         let all = measured.series.len() as u32 * measured.options.rounds;
         text += &format!(
-            "\n{disturbed} of {all} slices were disturbed by other programs, however often they were repeated: measure on an idle machine\n"
+            "\n{disturbed} of {all} slices were disturbed by other programs, even after repetition: measure on an idle machine\n"
         );
     }
     if !measured.missing.is_empty() {
@@ -77,7 +77,7 @@ fn headline(measured: &Measured, machine: &Machine) -> String {
 pub fn processors(measured: &Measured) -> String {
     match &measured.asleep {
         None => "idle processors polled".into(),
-        Some(why) => format!("idle processors slept, and waking one is part of what waits ({why})"),
+        Some(why) => format!("idle processors slept, so waiting includes waking one ({why})"),
     }
 }
 
@@ -91,7 +91,7 @@ fn layers(measured: &Measured) -> Table {
         Column::number("wall_iqr_ns", "spread"),
         Column::number("client_cpu_ns", "CPU"),
         Column::number("server_cpu_ns", "CPU of others"),
-        Column::text("method", "what one request is"),
+        Column::text("method", "one request is"),
     ];
     let rows = measured.series.iter().map(|series| {
         let ns = |value: f64| Cell::new(time(value), value);
@@ -129,19 +129,18 @@ fn stages(budget: &Budget) -> Table {
         .stages
         .iter()
         .map(|stage| {
-            let noise = if stage.is_noise() { "; not different from 0" } else { "" };
+            let noise = if stage.is_noise() { "; not significantly different from 0" } else { "" };
             row(stage.name, stage.ns, stage.error, format!("{}{noise}", stage.basis))
         })
         .collect();
-    let device = "the instant device itself, whose place a modelled one takes";
+    let device = "the instant device itself, which a modelled device replaces";
     rows.push(row("copy", budget.device.median, budget.device.error, device.into()));
     Table { schema: SCHEMA, columns, rows }
 }
 
 fn verdict(budget: &Budget) -> String {
     let whole = budget.whole;
-    let fault =
-        budget.fault().map_or("within 10 %".to_string(), |fault| format!("it does not hold: {fault}"));
+    let fault = budget.fault().map_or("within 10 %".to_string(), |fault| format!("not consistent: {fault}"));
     format!(
         "sum {}, whole path {} ± {} (measured in other slices), {:+.1} %: {fault}",
         time(budget.sum()),
@@ -197,10 +196,15 @@ pub fn page(measured: &Measured, budgets: &[Budget], machine: &Machine) -> Strin
     ));
     for op in [Op::Read, Op::Write] {
         let heading = if op == Op::Read { "Layers, reads" } else { "Layers, writes" };
-        page.section(heading, heading, "Time of one request, by who spends it.", &layer_bars(measured, op));
+        page.section(
+            heading,
+            heading,
+            "Time of one request, by where it is spent.",
+            &layer_bars(measured, op),
+        );
     }
     if !budgets.is_empty() {
-        let about = "Each path as stages: differences of layers.";
+        let about = "Each path as stages, computed as differences between layers.";
         page.section("paths", "Paths", about, &path_bars(budgets).html());
     }
     page.section("table", "Table", "", &html_table(measured));
@@ -250,7 +254,7 @@ pub fn path_bars(budgets: &[Budget]) -> Bars {
 }
 
 fn html_table(measured: &Measured) -> String {
-    let heads = ["layer", "op", "what one request is", "time", "±", "spread", "CPU", "CPU of others"];
+    let heads = ["layer", "op", "one request is", "time", "±", "spread", "CPU", "CPU of others"];
     let mut table = HtmlTable::new("", 3, &heads);
     for series in &measured.series {
         let wall = stat(series, Part::Wall);

@@ -127,7 +127,7 @@ fn nothing_acknowledged_is_lost_and_nothing_torn_is_returned() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn nothing_acknowledged_is_lost_where_programs_and_erases_fail() {
     // Rated life 1000 cycles, the test reaches about ten: (10 / 1000)^2 of these rates is about one operation in 100.
     let faults =
         Faults { factory_bad: 0.02, program_failure: 200.0, erase_failure: 300.0, seed: 3, ..Faults::NONE };

@@ -155,7 +155,7 @@ fn what_cannot_work_is_refused() {
     };
     assert!(refused(plain(), 1 << 11).contains("no room for a sector"));
     let outside = FsmsConfig { regions: vec![Extent { start: 990, count: 20 }], ..plain() };
-    assert!(refused(outside, 1 << 16).contains("990 to 1010 were named, the device ends at 1000"));
+    assert!(refused(outside, 1 << 16).contains("990 to 1010 are configured, but the device ends at 1000"));
     assert!(refused(FsmsConfig { journal_records: 0, ..plain() }, 1 << 16).contains("at least 1 record"));
     let foreign = Fsms::mount(plain(), behind(), Time::ZERO).unwrap_err();
     assert!(foreign.contains("never formatted"), "{foreign}");
@@ -181,7 +181,7 @@ fn a_memory_that_tears_entries_is_refused() {
         let fsms = Fsms::new(plain(), logged).map(drop);
         for refusal in [hftl, fsms] {
             assert_eq!(refusal.is_ok(), works, "{refusal:?}");
-            assert!(refusal.err().is_none_or(|why| why.contains("an aligned write of 8 B whole")));
+            assert!(refusal.err().is_none_or(|why| why.contains("aligned writes of 8 B must be atomic")));
         }
     }
 }

@@ -85,7 +85,7 @@ fn faults_lose_nothing_until_the_end_of_life() {
 fn what_cannot_work_is_refused() {
     let refused = |setup: &Setup| Hftl::new(setup.config(), setup.nand(), setup.pcm()).unwrap_err();
     let big = Setup { pages_per_block: 1000, ..setups()[0].clone() };
-    assert!(refused(&big).contains("the memory for them has 32768 B"), "{}", refused(&big));
+    assert!(refused(&big).contains("but their memory has 32768 B"), "{}", refused(&big));
     let tight = Setup { free_blocks_min: 1, ..setups()[0].clone() };
     assert!(refused(&tight).contains("at least 2 blocks"));
 }

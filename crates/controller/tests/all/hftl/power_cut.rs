@@ -117,7 +117,7 @@ fn nothing_acknowledged_is_lost_and_nothing_torn_is_returned() {
 }
 
 #[test]
-fn nor_behind_start_gap() {
+fn nothing_acknowledged_is_lost_behind_start_gap() {
     for (seed, setup) in setups().iter().enumerate().filter(|(_, setup)| setup.pages_per_block == 8) {
         let device: Hftl<MemStore, Levelled> = setup.levelled();
         let device = cut_everywhere(setup, device, seed as u64, (4, 15, Span::from_us(9)));
@@ -126,7 +126,7 @@ fn nor_behind_start_gap() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn nothing_acknowledged_is_lost_where_programs_and_erases_fail() {
     let mut retired = 0;
     for (seed, setup) in setups().into_iter().enumerate().filter(|(_, setup)| setup.pages_per_block == 8) {
         // Rated life 1000 cycles, the test reaches about two: (2 / 1000)^2 of these rates is one operation in 100.

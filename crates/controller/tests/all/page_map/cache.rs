@@ -39,7 +39,7 @@ fn power_cuts_lose_nothing_flushed() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn power_cuts_lose_nothing_flushed_where_programs_and_erases_fail() {
     let faults =
         Faults { factory_bad: 0.02, program_failure: 250.0, erase_failure: 250.0, seed: 3, ..Faults::NONE };
     let setups = cached_setups().into_iter();
@@ -155,7 +155,7 @@ fn a_cache_that_cannot_be_is_refused() {
     let cache = SlcCache { blocks_min: 3, blocks_max: 2, blocks_spared: 0, fold_after: None, ..DIRECT };
     let (setup, _) = small(SlcCache { blocks_max: 3, ..cache });
     let device = |setup: &Setup| PageMap::new(setup.config(), Nand::new(setup.flash(), ())).unwrap();
-    assert!(device(&setup).with_cache(cache).unwrap_err().contains("can be used so"));
+    assert!(device(&setup).with_cache(cache).unwrap_err().contains("supports SLC mode"));
     let nand = Nand::new(setup.flash(), ()).with_slc_mode(setup.slc_mode());
     let device = PageMap::new(setup.config(), nand).unwrap();
     assert!(device.with_cache(cache).unwrap_err().contains("3 to 2 blocks"));

@@ -24,14 +24,14 @@ fn damaged_units_stay_unreadable_when_they_are_moved() {
 }
 
 #[test]
-fn so_do_they_in_superblocks_behind_a_cache_and_with_a_map_on_demand() {
+fn damaged_units_stay_unreadable_in_superblocks_behind_a_cache_and_with_a_map_on_demand() {
     explore(&of_superblocks(setups()));
     explore(&cached_setups());
     explore(&demand_setups());
 }
 
 #[test]
-fn so_do_they_where_programs_and_erases_fail() {
+fn damaged_units_stay_unreadable_where_programs_and_erases_fail() {
     let faults = Faults { program_failure: 600.0, erase_failure: 600.0, seed: 5, ..Faults::NONE };
     let setups = setups().into_iter().chain(of_superblocks(setups()));
     let setups: Vec<Setup> = setups.map(|setup| Setup { faults, spare_blocks: 16, ..setup }).collect();

@@ -27,7 +27,7 @@ fn power_cuts_lose_nothing_flushed() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn power_cuts_lose_nothing_flushed_where_programs_and_erases_fail() {
     let faults = Faults {
         factory_bad: 0.02,
         program_failure: 20_000.0,
@@ -44,13 +44,13 @@ fn nor_where_programs_and_erases_fail_too() {
 
 /// Turns that a cut ended leave pages and directories behind, and the next turns and cuts find them.
 #[test]
-fn nor_do_cuts_again_and_again() {
+fn repeated_power_cuts_lose_nothing_flushed() {
     cut_again_and_again(demand_setups().into_iter().chain(superblocks()));
 }
 
 /// The log keeps its size for ever, and the reserve of erased blocks too.
 #[test]
-fn it_goes_on_for_ever() {
+fn long_runs_never_exhaust_the_log_of_the_map() {
     for setup in demand_setups().into_iter().chain(superblocks()) {
         let mut device = setup.device();
         let (units, mut rng) = (device.capacity_units(), Rng::new(9));

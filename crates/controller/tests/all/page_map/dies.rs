@@ -132,7 +132,7 @@ fn a_slow_log_costs_the_same_for_every_number_of_dies() {
 /// Where relocated data shares the host's blocks, greedy cleaning of a log depends on how the two mix; but whoever moved
 /// all live data each time round, 32 of the 37 blocks of a die in rotation, would pay 1 / (1 - 32 / 37).
 #[test]
-fn nor_does_a_shared_stream_cost_more_than_moving_everything() {
+fn a_shared_stream_costs_no_more_than_moving_everything() {
     for dies in [1, 2, 3, 4, 8] {
         for request in [480, 512, 1024, 2048, 3072, 4096] {
             let mut device = log_shape(dies, Cleaning::Greedy, Streams::One, 1).device();
@@ -145,7 +145,7 @@ fn nor_does_a_shared_stream_cost_more_than_moving_everything() {
 /// Without a buffer a small write is programmed in a page that is padded: the next one goes to the next die all the same,
 /// and so four of them that come together are done together.
 #[test]
-fn padded_pages_go_round_the_dies_too() {
+fn padded_pages_rotate_over_the_dies() {
     let mut device = log_shape(4, Cleaning::Greedy, Streams::HostAndRelocated, 4).device();
     let write = |lpa| device.write(Time::ZERO, Extent::one(lpa), &[]).unwrap().end;
     let end = (0..4).map(write).max().unwrap();

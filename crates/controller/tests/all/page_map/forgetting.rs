@@ -215,17 +215,17 @@ fn explore_one(setup: &Setup, seed: u64) {
 }
 
 #[test]
-fn what_is_forgotten_is_never_missed() {
+fn discarded_payload_is_never_missed() {
     explore(&setups());
 }
 
 #[test]
-fn nor_with_superblocks() {
+fn discarded_payload_is_never_missed_with_superblocks() {
     explore(&of_superblocks(setups()));
 }
 
 #[test]
-fn nor_with_a_cache_or_a_map_on_demand() {
+fn discarded_payload_is_never_missed_with_a_cache_or_a_map_on_demand() {
     let setups: Vec<Setup> = cached_setups().into_iter().chain(demand_setups()).collect();
     explore(&setups);
 }
@@ -233,7 +233,7 @@ fn nor_with_a_cache_or_a_map_on_demand() {
 /// A piece of an unfinished turn may tell of a trim of which nothing else on flash does, and the recovery that finds it erases
 /// it: the trimmed version comes back with the next cut as it was, or never if a flush comes before.
 #[test]
-fn nor_with_pieces_of_turns_that_a_cut_ended() {
+fn a_trim_known_only_to_an_unfinished_turn_keeps_its_payload() {
     const TRIMMED: u32 = 500;
     let unprotected = |setup: &Setup| setup.buffer == Some(false) && setup.units_per_page == 4;
     let mut came_back = 0;
@@ -279,7 +279,7 @@ fn nor_with_pieces_of_turns_that_a_cut_ended() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail() {
+fn discarded_payload_is_never_missed_where_programs_and_erases_fail() {
     let setups = setups().into_iter().chain(of_superblocks(setups()));
     let setups: Vec<Setup> =
         setups.map(|setup| Setup { faults: FAULTS, spare_blocks: 16, ..setup }).collect();
@@ -289,7 +289,7 @@ fn nor_where_programs_and_erases_fail() {
 /// The test must be able to fail: a controller that discards a version as soon as there is a newer one is caught.
 #[test]
 #[should_panic(expected = "assertion `left == right` failed")]
-fn what_is_forgotten_too_early_is_missed() {
+fn payload_discarded_too_early_is_missed() {
     let setup = &setups()[12];
     assert_eq!(setup.buffer, Some(false));
     let mut pair = Pair::new(setup);

@@ -140,7 +140,7 @@ fn read_errors_are_retried_and_then_reported() {
 
 /// What a read into a buffer and one in place cost and count is the same, and so is what they find.
 #[test]
-fn it_shows_what_it_reads() {
+fn reads_in_place_equal_reads_into_a_buffer() {
     for setup in setups() {
         let (_, mut device) = run(&setup, 9, 300);
         let extent = Extent { start: 0, count: device.capacity_units() };
@@ -159,7 +159,7 @@ fn a_unit_past_the_end_is_refused() {
     let mut device = setups()[0].device();
     let extent = nvlab_units::Extent { start: device.capacity_units(), count: 1 };
     let error = device.trim(Time::ZERO, extent).unwrap_err();
-    assert_eq!(error.to_string(), "units 60 to 61 were asked for, the device ends at 60");
+    assert_eq!(error.to_string(), "units 60 to 61 are out of range: the device ends at 60");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn all() -> Vec<Setup> {
 }
 
 #[test]
-fn it_holds_zeros_and_the_same_units_also_after_a_power_cut() {
+fn a_device_given_a_store_holds_zeros_in_the_same_units_also_after_a_power_cut() {
     for (seed, setup) in all().into_iter().enumerate() {
         let context = || format!("{setup:?}");
         let (mut device, mapped, now) = given_a_store(&setup, seed as u64);
@@ -68,7 +68,7 @@ fn power_cuts_lose_nothing_flushed() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn power_cuts_lose_nothing_flushed_where_programs_and_erases_fail() {
     let faults =
         Faults { factory_bad: 0.02, program_failure: 30.0, erase_failure: 30.0, seed: 3, ..Faults::NONE };
     let setups = setups().into_iter().step_by(4).chain(of_superblocks(setups()).into_iter().step_by(4));

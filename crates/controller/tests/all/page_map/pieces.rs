@@ -28,7 +28,7 @@ fn power_cuts_lose_nothing_flushed() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn power_cuts_lose_nothing_flushed_where_programs_and_erases_fail() {
     let faults = Faults {
         factory_bad: 0.02,
         program_failure: 80_000.0,
@@ -44,7 +44,7 @@ fn nor_where_programs_and_erases_fail_too() {
 
 /// Turns that a cut ended leave their pieces behind, and the next turns and cuts find them.
 #[test]
-fn nor_do_cuts_again_and_again() {
+fn repeated_power_cuts_lose_nothing_flushed() {
     cut_again_and_again(in_pieces().into_iter().chain(of_superblocks(in_pieces())));
 }
 

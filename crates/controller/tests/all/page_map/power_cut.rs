@@ -187,7 +187,7 @@ fn nothing_flushed_is_lost_and_nothing_torn_is_returned() {
 }
 
 #[test]
-fn nor_with_superblocks() {
+fn nothing_flushed_is_lost_with_superblocks() {
     let mut setups = of_superblocks(setups());
     // Without a buffer all but what was moved is promised at once, so that it seldom lags behind: more histories.
     let unbuffered = setups.iter().filter(|setup| setup.buffer.is_none() && setup.units_per_page == 1);
@@ -198,7 +198,7 @@ fn nor_with_superblocks() {
 }
 
 #[test]
-fn nor_where_programs_and_erases_fail_too() {
+fn nothing_flushed_is_lost_where_programs_and_erases_fail() {
     // Rated life 1000 cycles, the test reaches two or three: (2 / 1000)^2 of these rates is about one operation in 100.
     let faults =
         Faults { factory_bad: 0.02, program_failure: 2600.0, erase_failure: 2600.0, seed: 3, ..Faults::NONE };
@@ -210,7 +210,7 @@ fn nor_where_programs_and_erases_fail_too() {
 
 /// With cold data on its way to worn blocks, in a block of its own.
 #[test]
-fn nor_while_wear_is_levelled() {
+fn nothing_flushed_is_lost_while_wear_is_levelled() {
     let levelled = |setups: Vec<Setup>| setups.into_iter().filter(|setup| setup.static_wear).step_by(3);
     let setups: Vec<Setup> = levelled(setups()).chain(levelled(of_superblocks(setups()))).collect();
     let mut moved = 0;

@@ -82,7 +82,7 @@ fn nothing_acknowledged_is_lost_and_nothing_torn_is_returned() {
 }
 
 #[test]
-fn nor_behind_start_gap() {
+fn nothing_acknowledged_is_lost_behind_start_gap() {
     for (seed, setup) in setups().iter().enumerate() {
         let device = cut_everywhere(setup, setup.levelled(), seed as u64);
         let moved: u64 = device.memories().map(|memory| memory.moved()).sum();

@@ -8,81 +8,83 @@ use crate::toml_reader::datum::Shape;
 /// The keys.
 pub const KEYS: &[Key] = &[
     key("ftl.memory", &[KIND], Shape::Size { min: 1 << 16, max: 1 << 32 }, Is("32 MiB"), "\"64 MiB\"")
-        .about("Bytes of recoverable memory: the segment that is mapped. It is in the host and costs no time."),
+        .about("Bytes of recoverable memory, i.e. of the mapped segment. It is in the host and takes no time."),
     key(
         "ftl.log.on",
         &[KIND],
         Shape::OneOf(&[
-            ("flash", "NOR flash as a character device: any byte is appended, blocks are erased by truncation"),
+            ("flash", "NOR flash as a character device: appends of any number of bytes, erases by truncation"),
             (
                 "flash-disk",
                 "flash that emulates a disk: whole sectors; each byte costs its program and its share of an erase, \
-                 the rest of the emulation nothing",
+                 the emulation itself costs nothing",
             ),
-            ("battery-ram", "memory with a battery"),
+            ("battery-ram", "battery-backed memory"),
             ("disk", "a rotating disk"),
             (
                 "hybrid",
-                "flash as a character device for small records and the commit of large ones, whose data go to a disk",
+                "flash as a character device for small records and for the commits of large ones, whose data goes to a disk",
             ),
         ]),
         Required,
         "\"flash\"",
     )
-    .about("What the log is on; `ftl.medium` names it. (System 001 slides 24 to 26.)"),
-    key("ftl.log.size", &[KIND], Shape::Size { min: 1 << 14, max: 1 << 40 }, Nothing("all that the medium has"), "\"16 MiB\"")
+    .about("Kind of log device; `ftl.medium` names its medium. (System 001 slides 24 to 26.)"),
+    key("ftl.log.size", &[KIND], Shape::Size { min: 1 << 14, max: 1 << 40 }, Nothing("the whole medium"), "\"16 MiB\"")
         .about(
-            "Bytes of records the log takes, without its status: whole erase blocks of flash, whole sectors of a disk or a \
-             flash disk. Of a hybrid log those on the disk; the flash takes what the array has.",
+            "Bytes available for records, without the status block: whole erase blocks of flash, whole sectors of a disk or \
+             flash disk. For a hybrid log, the part on the disk; the flash part takes the whole array.",
         ),
     key(
         "ftl.log.headers",
         &[KIND],
         Shape::OneOf(&[
-            ("compact", "8 B a transaction, 8 B a range"),
-            ("original", "76 B a transaction, 56 B a range, as RVM had them (system 001 slide 40)"),
+            ("compact", "8 B per transaction, 8 B per range"),
+            ("original", "76 B per transaction, 56 B per range, as in RVM (system 001 slide 40)"),
         ]),
         Is("compact"),
         "\"original\"",
     )
-    .about("Sizes of the headers of records."),
+    .about("Sizes of record headers."),
     key("ftl.log.diff", &[KIND], Shape::Flag, Is("false"), "true")
         .about("Log only the bytes of a range that changed."),
     key("ftl.log.compress", &[KIND], Shape::Flag, Is("false"), "true")
-        .about("Compress records with LZ4 where that makes them shorter."),
+        .about("Compress records with LZ4 if that makes them shorter."),
     key("ftl.log.compress_rate", &[KIND], Shape::Rate, Nothing("compressing takes no time"), "\"1 MB/s\"")
         .about("Rate at which the processor compresses. (System 001 slide 47: 1 MB/s.)"),
     key("ftl.log.decompress_rate", &[KIND], Shape::Rate, Nothing("decompressing takes no time"), "\"1 MB/s\"").about(
-        "Rate at which the processor decompresses what truncation applies, counted in bytes that come out. (System 001 slide 47: \
-         1 MB/s; its break-even leaves truncation out.)",
+        "Rate at which the processor decompresses records during truncation, in bytes of output. (System 001 slide 47: \
+         1 MB/s; its break-even ignores truncation.)",
     ),
-    key("ftl.log.page_buffers", &[KIND], Shape::Flag, Nothing("every byte is programmed by itself"), "true").about(
+    key("ftl.log.page_buffers", &[KIND], Shape::Flag, Nothing("bytes are programmed one by one"), "true").about(
         "Program through the page buffers of the chips, if the part has them. The sector of a flash disk must be \
-         smaller than the buffers of a gang. (System 001 slide 37.)",
+         smaller than the page buffers of a gang. (System 001 slide 37.)",
     ),
-    key("ftl.log.sector", &[KIND], Shape::Size { min: 512, max: 4096 }, Nothing("512 B, of a flash disk only"), "\"512 B\"")
-        .about("Bytes of a sector of a flash disk: 512, 1024, 2048 or 4096."),
-    key("ftl.log.spares", &[KIND], Shape::Count { min: 0, max: 1 << 16 }, Nothing("none; of flash only"), "2")
-        .about("Erase blocks kept to take the place of worn-out ones."),
-    key("ftl.log.delays", &[KIND], Shape::Flag, Nothing("true, of battery-backed memory only"), "false")
-        .about("Whether battery-backed memory takes its time; system 001 switched the delays of its emulator off."),
-    key("ftl.log.large_on", &[KIND], Shape::Medium, Nothing("large records go where the others do"), "\"disk\"")
-        .about("The disk of a hybrid log. (System 001 slide 49.)"),
-    key("ftl.log.large_from", &[KIND], Shape::Size { min: 64, max: 1 << 24 }, Nothing("4 KiB, of a hybrid log"), "\"4 KiB\"")
-        .about("Bytes from which on a hybrid log writes to the disk."),
-    key("ftl.log.write_ahead", &[KIND], Shape::Flag, Nothing("true, of a hybrid log"), "false").about(
-        "Whether a hybrid log begins to write a large record to its disk before the commit, `large_from` bytes at a time while the \
-         program stores them: the commit then waits for what is not there yet, and writes the rest and a stub to flash. What is undone is \
-         waste. Compressed records and those of changed bytes only are not known before their commit. (System 001 slide 49.)",
+    key("ftl.log.sector", &[KIND], Shape::Size { min: 512, max: 4096 }, Nothing("512 B, for a flash disk only"), "\"512 B\"")
+        .about("Sector size of a flash disk: 512, 1024, 2048 or 4096 B."),
+    key("ftl.log.spares", &[KIND], Shape::Count { min: 0, max: 1 << 16 }, Nothing("none; for flash only"), "2")
+        .about("Erase blocks reserved to replace worn-out ones."),
+    key("ftl.log.delays", &[KIND], Shape::Flag, Nothing("true, for battery-backed memory only"), "false")
+        .about("Whether accesses to battery-backed memory take time; system 001 disabled the delays of its emulator."),
+    key("ftl.log.large_on", &[KIND], Shape::Medium, Nothing("large records are written like the others"), "\"disk\"")
+        .about("Disk of a hybrid log: a name under [media]. (System 001 slide 49.)"),
+    key("ftl.log.large_from", &[KIND], Shape::Size { min: 64, max: 1 << 24 }, Nothing("4 KiB, for a hybrid log"), "\"4 KiB\"")
+        .about("Record size from which on a hybrid log writes to the disk."),
+    key("ftl.log.write_ahead", &[KIND], Shape::Flag, Nothing("true, for a hybrid log"), "false").about(
+        "Whether a hybrid log starts to write a large record to its disk before the commit, `large_from` bytes at a time as the \
+         program stores them. The commit then waits for writes in progress and writes the rest and a stub to flash. Writes of \
+         an aborted transaction are wasted. Compressed records and records of changed bytes only are not known before their \
+         commit. (System 001 slide 49.)",
     ),
-    key("ftl.log.truncate_at", &[KIND], Shape::Share { max: 0.99 }, Nothing("by the commit that finds no room, while all wait"), "\"50 %\"")
+    key("ftl.log.truncate_at", &[KIND], Shape::Share { max: 0.99 }, Nothing("truncation by the commit that finds the log full, while all wait"), "\"50 %\"")
         .about(
-            "Share of the log from which on it is truncated in the background: reading it and writing the data take their time while \
-             transactions go on, and erases are done while the flash is idle, suspended by what comes; a commit waits only if it finds no \
-             room, or its block not yet erased. Such erases cannot fail. (System 001 slides 19, 43: 670 ms of computing allow it.)",
+            "Fill level of the log at which truncation starts in the background: it reads the log and writes the data while \
+             transactions go on, and erases blocks while the flash is idle (suspended by log writes). A commit waits only if the \
+             log is full or its next block is not yet erased. Background erases cannot fail. (System 001 slides 19, 43: 670 ms of \
+             computing leave time for it.)",
         ),
     key("ftl.log.data", &[KIND], Shape::Medium, Nothing("applying the log to the data takes no time"), "\"disk\"").about(
-        "The disk the data is on: truncation writes what the log has changed to it. The figures of system 001 leave that \
-         cost out.",
+        "Disk that holds the data: truncation writes the changes in the log to it. The figures of system 001 exclude this \
+         cost.",
     ),
 ];

@@ -20,7 +20,7 @@ impl Reader<'_> {
                 self.context.wrong(
                     &path,
                     problem,
-                    "one time for all pages, or one for each (see `one_shot`)",
+                    "one time for all pages, or one per page (see `one_shot`)",
                 );
                 None
             }
@@ -35,8 +35,8 @@ impl Reader<'_> {
         }
         let limit = self.count("suspends");
         if !self.context.has(&suspend) {
-            let problem = format!("`{path}` limits suspensions, but reads suspend nothing");
-            self.context.wrong(&path, problem, "say how long it takes: suspend = \"20 us\"; or leave it out");
+            let problem = format!("`{path}` limits suspensions, but `suspend` is not set");
+            self.context.wrong(&path, problem, "suspend = \"20 us\", the time it takes; or leave it out");
             return None;
         }
         limit

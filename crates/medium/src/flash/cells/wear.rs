@@ -1,9 +1,9 @@
-//! What blocks have been through: their erases, with one bit per cell or all.
+//! Wear of blocks: erase counts at full density and in SLC mode.
 
 use super::{BlockId, Cells};
 
 impl Cells {
-    /// Those of them that ended a use with one bit per cell.
+    /// Erases of a block that ended a use in SLC mode.
     pub(in crate::flash) fn slc_erase_count(&self, block: BlockId) -> u32 {
         self.slc_erases.get(block.0 as usize).copied().unwrap_or(0)
     }
@@ -11,15 +11,15 @@ impl Cells {
     pub(in crate::flash) fn set_erase_counts(&mut self, erases: &[u32]) {
         self.erases.copy_from_slice(erases);
     }
-    /// The same for [`Cells::slc_erase_count`].
+    /// Sets [`Cells::slc_erase_count`] to that of an earlier run.
     pub(in crate::flash) fn set_slc_erase_count(&mut self, block: BlockId, erases: u32) {
         self.slc_erases[block.0 as usize] = erases;
     }
-    /// Sets the erase count of a block to what it would be after an earlier life.
+    /// Sets the erase count of a block, e.g. to age it.
     pub(in crate::flash) fn set_erase_count(&mut self, block: BlockId, erases: u32) {
         self.erases[block.0 as usize] = erases;
     }
-    /// The erases of a block, those with one bit per cell counted by the share of its life that they take.
+    /// Equivalent full-density erases of a block: SLC erases count by the share of the block's life that they take.
     pub(super) fn worn_by(&self, block: BlockId) -> f64 {
         let all = self.erases[block.0 as usize];
         let Some(mode) = &self.slc else { return all as f64 };

@@ -1,20 +1,20 @@
-//! Many versions of units that are not the newest, as a trim leaves them.
+//! Sets of stale unit versions, as left by trims.
 //!
-//! Of each block a list of them while they are few, else a bit for each unit: a trim of the whole device takes an eighth of a byte
-//! for each unit and some 64 B for each block, however its units lie. Rejected: *runs of units*, of which a device that was
-//! written at random has as many as units.
+//! Per block, a list of units while there are few, otherwise a bit per unit: a trim of the whole device takes an
+//! eighth of a byte per unit and about 64 B per block, wherever its units are. Rejected: *runs of units*, of which a
+//! randomly written device has as many as units.
 
 use super::Nand;
 use crate::Store;
 use nvlab_units::{BlockId, Ppa};
 use std::collections::BTreeMap;
 
-/// A list takes at most as many bytes as the bits, also when its room has just doubled.
+/// Chosen so that a list takes at most as many bytes as the bits, even when its capacity has just doubled.
 const UNITS_PER_LISTED: u32 = 64;
 /// Bytes of an entry of the map and of what it allocates.
 const BLOCK_BYTES: u64 = 64;
 
-/// A version of a unit that is not the newest: where it is, and in which life of its block.
+/// A stale version of a unit: its address, and the life of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dead {
     pub(super) unit: Ppa,
@@ -24,9 +24,9 @@ pub struct Dead {
 
 #[derive(Clone, Debug)]
 enum Units {
-    /// Their numbers within the block, in any order, each at most twice.
+    /// Numbers within the block, in any order, each at most twice.
     Few(Vec<u32>),
-    /// A bit for each.
+    /// One bit per unit.
     Many(Box<[u64]>),
 }
 
@@ -37,21 +37,21 @@ struct OfBlock {
     units: Units,
 }
 
-/// Versions of units, each of one life of its block.
+/// Stale versions of units, each in one life of its block.
 #[derive(Clone, Debug, Default)]
 pub struct DeadUnits {
     blocks: BTreeMap<u32, OfBlock>,
-    /// Of pages that were not programmed yet: few.
+    /// Those in pages not yet programmed: few.
     pub(super) staged: Vec<Dead>,
 }
 
 impl DeadUnits {
-    /// True if there are none.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.staged.is_empty()
     }
 
-    /// Bytes of memory it takes.
+    /// Memory used, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let of_block = |block: &OfBlock| match &block.units {
             Units::Few(list) => 4 * list.capacity() as u64,
@@ -90,7 +90,7 @@ impl OfBlock {
 }
 
 impl<S: Store> Nand<S> {
-    /// Adds the version of a unit that is there now ([`Nand::dead`]).
+    /// Adds the current version at `unit` ([`Nand::dead`]).
     pub fn add_dead(&self, dead: &mut DeadUnits, unit: Ppa) {
         let version = self.dead(unit);
         if !self.holds_page_of(version) {
@@ -100,13 +100,13 @@ impl<S: Store> Nand<S> {
         let none = || OfBlock { erases, units: Units::Few(Vec::new()) };
         let of_block = dead.blocks.entry(block.0).or_insert_with(none);
         if of_block.erases != erases {
-            // Those of an earlier life are gone.
+            // Versions of an earlier life no longer exist.
             *of_block = none();
         }
         of_block.add(unit.0 - self.geometry().first_unit(block).0, self.geometry().units_per_block());
     }
 
-    /// Takes out one of those that are still there.
+    /// Removes and returns one version that still exists.
     pub(super) fn take_dead(&self, dead: &mut DeadUnits) -> Option<Ppa> {
         while let Some(mut first) = dead.blocks.first_entry() {
             let block = BlockId(*first.key());

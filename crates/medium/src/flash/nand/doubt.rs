@@ -1,13 +1,16 @@
-//! Units whose payload is compared with their checksums when they are read: those that an earlier program left and nobody
-//! compared since ([`Store::is_unverified`]), and those that the array itself notes here.
+//! Units whose payload is verified when they are read: those written by an earlier process and not verified since
+//! ([`Store::is_unverified`]), and those noted here.
 //!
-//! 1. A controller notes a unit that it copied although it did not match its checksum ([`Nand::doubt`]). The spare area of the
-//!    copy says so too, for the next program that finds the array; no store can tell that what it holds is wrong.
-//! 2. What a power cut brings back is noted: it may have been in doubt, or forgotten, before it was overwritten.
-//! 3. A note is dropped when the unit was compared, when its page is programmed again, or when no cut can undo the erase of its
-//!    block. One that is there without need costs a comparison and nothing else.
+//! 1. A controller notes a unit that it copied although it did not match its checksum ([`Nand::doubt`]). The spare
+//!    area of the
+//!    copy says so too, for the next process that opens the array; the store itself cannot tell that its contents are
+//!    wrong.
+//! 2. What a power cut restores is noted: it may have been in doubt, or discarded, before it was overwritten.
+//! 3. A note is dropped when the unit was verified, when its page is programmed again, or when no cut can undo the
+//!    erase of its
+//!    block. A superfluous note costs one verification.
 //!
-//! Rejected: *a mark on the page as for torn ones* (`damaged`): it is looked for among all of them with every read.
+//! Rejected: *a mark on the page as for torn ones* (`damaged`): every read would search all of them.
 
 use super::Nand;
 use crate::{MediumError, Store};
@@ -40,19 +43,18 @@ impl Doubtful {
 }
 
 impl<S: Store> Nand<S> {
-    /// The payload of a unit is not what was written to it: whoever reads it has to compare it with its checksum, until its page
-    /// is programmed again.
+    /// Marks the payload of a unit as unreliable: every reader must verify it, until its page is programmed again.
     pub fn doubt(&mut self, unit: Ppa) {
         self.doubtful.units.insert(unit.0);
     }
 
-    /// What a page holds was brought back.
+    /// Marks a page that was restored.
     pub(super) fn doubt_page(&mut self, block: BlockId, page: u32) {
         let (first, ..) = self.page_place(block, page);
         self.doubtful.units.extend(first.0..first.0 + self.geometry().units_per_page);
     }
 
-    /// A page is programmed with something else.
+    /// Removes the marks of a page that is programmed.
     #[inline]
     pub(super) fn trust_page(&mut self, block: BlockId, page: u32) {
         if !self.doubtful.is_empty() {
@@ -61,7 +63,7 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// Nothing of what a block held will come back, and nothing was programmed in it since.
+    /// Removes the marks of a block: its old contents will not return, and nothing was programmed in it since.
     pub(super) fn trust_block(&mut self, block: BlockId) {
         if !self.doubtful.is_empty() {
             let first = self.geometry().first_unit(block);
@@ -69,7 +71,7 @@ impl<S: Store> Nand<S> {
         }
     }
 
-    /// True if one of these units has to be compared with its checksum when it is read.
+    /// True if one of these units must be verified when it is read.
     #[inline]
     pub fn is_unverified(&self, first: Ppa, count: u32) -> bool {
         let in_store = |unit| self.store.is_unverified(self.offset_of(Ppa(unit)));
@@ -77,7 +79,7 @@ impl<S: Store> Nand<S> {
         S::KEEPS && (noted || (first.0..first.0 + count).any(in_store))
     }
 
-    /// The unit is what its checksum says.
+    /// The unit matches its checksum.
     pub fn set_verified(&mut self, unit: Ppa) {
         self.store.set_verified(self.offset_of(unit));
         if !self.doubtful.is_empty() {

@@ -6,7 +6,7 @@ use crate::{PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 
 impl<S: Store> Nand<S> {
-    /// Pages of a block that were not programmed since its erase.
+    /// Unprogrammed pages of a block.
     pub(super) fn skipped_pages(&self, block: BlockId) -> u32 {
         let pages = self.modes.pages_per_block(block, self.geometry());
         pages.saturating_sub(self.programmed.count(block))
@@ -28,7 +28,7 @@ impl<S: Store> PowerCut for Nand<S> {
     }
 
     fn cut(&mut self, at: Time) {
-        // Lanes are up to date until `latest` (a request waits for the controller and its transfer); what one
+        // Lanes are advanced to `latest` (a request waits for the controller and its transfer); what one
         // die did by then must not be undone on another.
         let at = at.max(self.latest);
         self.superseded.clear();
@@ -53,7 +53,7 @@ impl<S: Store> PowerCut for Nand<S> {
                 }
                 Undo::Erase { block, slc, pages, damage } if begun => {
                     self.modes.set(block, slc);
-                    // What was unreadable before stays unreadable.
+                    // Pages that were unreadable stay unreadable.
                     self.damaged.extend(damage);
                     self.tear_erase(block, &pages);
                 }
@@ -71,7 +71,7 @@ impl<S: Store> PowerCut for Nand<S> {
         }
         self.cells.reset_lanes(at);
         self.record_all();
-        // Only now: a process that is killed before finds everything queued done.
+        // Only now: after an earlier kill, everything queued counts as done.
         for (block, page) in undone {
             if !self.is_programmed(block, page) {
                 self.discard_pages(block, page, page + 1);
@@ -117,7 +117,7 @@ impl<S: Store> Nand<S> {
                         *byte |= self.cells.random() as u8;
                     }
                 }
-                // What a program that failed left was given up.
+                // The payload of a failed program was discarded.
                 if !self.is_damaged(block, page) {
                     self.put(block, page, Payload { data: &data, spare: &spare });
                 }

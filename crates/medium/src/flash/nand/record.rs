@@ -20,21 +20,21 @@ const TORN: u8 = 2;
 const HALF_ERASED: u8 = 3;
 
 const BLOCK_BYTES: u64 = 8;
-/// No block is ever erased more often: a record with a larger count is damaged.
+/// Sanity limit: a record with a larger count is damaged.
 const ERASES_MAX: u32 = 1 << 31;
 const BAD: u32 = 1;
 const SLC: u32 = 2;
-/// Above the flags: the erases with one bit per cell, of which no block has more either.
+/// Shift of the SLC erase count above the flags.
 const SLC_ERASES_SHIFT: u32 = 2;
 const SLC_ERASES_MAX: u32 = (1 << 30) - 1;
 
-/// Where the records begin.
+/// Offset of the first record.
 fn start(geometry: &Geometry) -> u64 {
     let spares_end = geometry.units() * (geometry.unit_bytes as u64 + super::SPARE_BYTES as u64);
     spares_end.next_multiple_of(BLOCK_BYTES)
 }
 
-/// Where the records end.
+/// Offset after the last record.
 pub(super) fn end(geometry: &Geometry) -> u64 {
     start(geometry) + geometry.blocks() as u64 * (BLOCK_BYTES + geometry.pages_per_block as u64)
 }
@@ -48,8 +48,8 @@ fn state(damage: Option<Damage>) -> u8 {
 }
 
 impl<S: Store> Nand<S> {
-    /// An array as an earlier process left it in `store`. Everything queued then counts as done. `slc`: the mode with
-    /// one bit per cell, as for [`Nand::with_slc_mode`].
+    /// Reopens an array as an earlier process left it in `store`. Everything queued then counts as done. `slc`: the
+    /// SLC mode, as for [`Nand::with_slc_mode`].
     pub fn reopen(config: FlashConfig, store: S, slc: Option<SlcMode>) -> Nand<S> {
         assert!(S::KEEPS, "an array that keeps nothing cannot be found again");
         let mut nand = Nand::new_over(config, store);
@@ -86,7 +86,7 @@ impl<S: Store> Nand<S> {
             }
         }
         nand.cells.set_erase_counts(&erases);
-        // Payload of programs that a kill interrupted, and of blocks whose erase counts as done.
+        // Discards payload of interrupted programs, and of blocks whose erase counts as done.
         (0..geometry.blocks()).map(BlockId).for_each(|block| nand.discard_unprogrammed(block));
         nand.discard_damaged();
         nand
@@ -147,7 +147,7 @@ impl<S: Store> Nand<S> {
         for i in 0..self.damaged.len() {
             let (number, damage) = self.damaged[i];
             let (block, page) = (number / geometry.pages_per_block, number % geometry.pages_per_block);
-            // Damage of a page that the cut left erased does not count.
+            // Damage of a page that the cut left erased is dropped.
             if self.is_programmed(BlockId(block), page) {
                 self.record_page(BlockId(block), page, Some(damage));
             }
@@ -156,8 +156,8 @@ impl<S: Store> Nand<S> {
 }
 
 impl Nand {
-    /// The same array with a fresh store, which it records its state in. What is programmed reads as zeros, and its spare
-    /// areas too, until they are inscribed ([`Nand::inscribe`]).
+    /// The same array with a fresh store, to which its state is recorded. Programmed units and their spare areas read
+    /// as zeros until they are inscribed ([`Nand::inscribe`]).
     pub fn with_store<S: Store>(self, store: S) -> Nand<S> {
         let Nand { cells, store: (), programmed, modes, slots, is_plain, damaged, latest, .. } = self;
         let (unsettled, erasing, superseded, doubtful) = Default::default();

@@ -11,16 +11,16 @@ use crate::tx::Tx;
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// The place of a key in a [`PBTreeMap`]. The node that it is in is borrowed for a change.
+/// The place of a key in a [`PBTreeMap`]. Its node is borrowed mutably.
 #[derive(Debug)]
 pub enum TreeEntry<'t, K, V, H: Brand> {
-    /// The key is there.
+    /// The map has the key.
     Occupied(OccupiedTreeEntry<'t, K, V, H>),
-    /// It is not.
+    /// The map does not have the key.
     Vacant(VacantTreeEntry<'t, K, V, H>),
 }
 
-/// A map and the way to a node of it, as it was found.
+/// A map and the path to a node, as found by the search.
 struct Place<'t, K, V, H: Brand> {
     map: &'t PBTreeMap<K, V, H>,
     tx: &'t Tx<'t, H>,
@@ -28,13 +28,13 @@ struct Place<'t, K, V, H: Brand> {
     path: Path,
 }
 
-/// The node of a key that is there.
+/// The node of an existing key.
 enum Held<'t, K, V, H: Brand> {
     Leaf(Write<'t, Entries<K, V>>),
     Inner(Write<'t, Inner<K, V, H>>),
 }
 
-/// A key that is there, and its value.
+/// An existing key and its value.
 pub struct OccupiedTreeEntry<'t, K, V, H: Brand> {
     place: Place<'t, K, V, H>,
     held: Held<'t, K, V, H>,
@@ -146,7 +146,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedTreeEntry<'t, K, V, H> {
         }
     }
 
-    /// The value, for a change.
+    /// The value, borrowed mutably.
     pub fn get_mut(&mut self) -> &mut V {
         match &mut self.held {
             Held::Leaf(leaf) => leaf.value_mut(self.position),
@@ -185,7 +185,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedTreeEntry<'t, K, V, H> {
 }
 
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> VacantTreeEntry<'t, K, V, H> {
-    /// Inserts the key with this value, which replaces that of one that was inserted meanwhile.
+    /// Inserts the key with this value; replaces the value if the key was inserted since the search.
     pub fn insert(self, value: V) -> Result<()> {
         let VacantTreeEntry { place, key, leaf } = self;
         if let Some((leaf, at, position)) = leaf

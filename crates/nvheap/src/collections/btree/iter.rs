@@ -1,7 +1,7 @@
-//! Walking through a map from both ends.
+//! Iteration over a map from both ends.
 //!
-//! An end keeps a copy of the leaf it is in; when that is used up, it looks for what follows the last key from the top. So changes
-//! made meanwhile do no harm.
+//! Each end holds a copy of its current leaf; when that is exhausted, it searches from the top for the key after the
+//! last one. So concurrent changes are safe.
 
 use super::node::Entries;
 use super::{PBTreeMap, Place, read_inner, read_leaf};
@@ -22,8 +22,8 @@ enum Way {
     Back,
 }
 
-/// Finds the next entry in a direction; `compare` says how a key lies to the start: `Less` before it, `Greater` behind it, and an
-/// equal one counts as `Less` or `Greater` too.
+/// Finds the next entry in a direction; `compare` gives the position of a key relative to the start: `Less` before
+/// it, `Greater` after it; an equal key counts as one of the two.
 fn seek<K: Key<H>, V: Persist<H>, H: Brand>(
     map: &PBTreeMap<K, V, H>,
     tx: &Tx<'_, H>,
@@ -53,7 +53,7 @@ fn seek<K: Key<H>, V: Persist<H>, H: Brand>(
 
 type Entry<'t, K, V> = (Ref<'t, K>, Ref<'t, V>);
 
-/// The first entry behind a key.
+/// The first entry after a key.
 pub(super) fn after<'t, K: Key<H>, V: Persist<H>, H: Brand>(
     map: &'t PBTreeMap<K, V, H>,
     tx: &'t Tx<'_, H>,
@@ -71,7 +71,7 @@ pub(super) fn after<'t, K: Key<H>, V: Persist<H>, H: Brand>(
     place.map(copy).transpose()
 }
 
-/// One end of a walk.
+/// One end of an iteration.
 struct End<'t, K, V> {
     /// The leaf it is in, and the next position.
     leaf: Option<(Read<'t, Entries<K, V>>, usize)>,
@@ -101,7 +101,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand, R: RangeBounds<K::Query>> Range<'t,
         Range { map, tx, range, front: end(), back: end(), is_over: false, of: PhantomData }
     }
 
-    /// Where the walk from an end begins or goes on.
+    /// Where the iteration from an end begins or continues.
     fn seek(&self, way: Way) -> Result<Option<Place>> {
         let (tx, end) = (self.tx, if way == Way::Forth { &self.front } else { &self.back });
         let bound = if way == Way::Forth { self.range.start_bound() } else { self.range.end_bound() };

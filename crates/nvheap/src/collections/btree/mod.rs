@@ -1,7 +1,7 @@
 //! A sorted map: a B-tree of nodes with at most fifteen entries.
 //!
-//! A map's anchor names the top node and how many levels of inner nodes there are. Nodes are objects of their own, read and
-//! changed as a whole, of which a commit writes what differs.
+//! A map's anchor holds the top node and the number of levels of inner nodes. Nodes are separate objects, read and
+//! changed as a whole; a commit writes the words that differ.
 
 mod edit;
 mod entry;
@@ -92,7 +92,7 @@ fn read_inner<'t, K: Persist<H>, V: Persist<H>, H: Brand>(
     read::<_, H>(tx.raw, at)
 }
 
-/// What a search needs of an inner node.
+/// What a search reads of an inner node.
 #[inline]
 fn peek_inner<'a, K: Persist<H>, V: Persist<H>, H: Brand>(
     tx: &'a Tx<'_, H>,
@@ -222,12 +222,12 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
         })
     }
 
-    /// How many entries it has. Conflicts with transactions that insert or remove meanwhile.
+    /// The number of entries. Conflicts with concurrent transactions that insert or remove.
     pub fn len(&self, tx: &Tx<'_, H>) -> Result<usize> {
         Ok(self.anchor.read(tx)?.count.sum(tx)? as usize)
     }
 
-    /// Whether it has no entries.
+    /// True if it has no entries.
     pub fn is_empty(&self, tx: &Tx<'_, H>) -> Result<bool> {
         Ok(self.len(tx)? == 0)
     }
@@ -238,17 +238,17 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
         self.with(tx, place, |entries| Ref::copy(tx.raw, entries.value(place.position))).map(Some)
     }
 
-    /// The value of a key, for a change.
+    /// The value of a key, borrowed mutably.
     pub fn get_mut<'t>(&'t self, tx: &'t Tx<'_, H>, query: &K::Query) -> Result<Option<RefMut<'t, V>>> {
         self.find(tx, query)?.map(|place| self.lend(tx, place)).transpose()
     }
 
-    /// Whether it has a key.
+    /// True if the map has the key.
     pub fn contains_key(&self, tx: &Tx<'_, H>, query: &K::Query) -> Result<bool> {
         Ok(self.find(tx, query)?.is_some())
     }
 
-    /// The place of a key, to be looked at and changed: it is searched once. The node that it is in is borrowed for a change, even if
+    /// The place of a key, to inspect and change it with a single search. Its node is borrowed mutably, even if
     /// nothing is changed.
     ///
     /// ```
@@ -276,12 +276,12 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
         entry::entry(self, tx, key)
     }
 
-    /// Inserts an entry, or replaces that of an equal key, whose value it returns.
+    /// Inserts an entry. If the key exists, replaces its value and returns the old one.
     pub fn insert(&self, tx: &Tx<'_, H>, key: K, value: V) -> Result<Option<V>> {
         edit::insert(self, tx, key, value)
     }
 
-    /// The value of a key, for a change; inserted first if there is none.
+    /// The value of a key, borrowed mutably; inserted first if the key does not exist.
     pub fn get_or_insert_with<'t>(
         &'t self,
         tx: &'t Tx<'_, H>,
@@ -331,7 +331,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
         edit::remove(self, tx, |key| key.compare_keys(tx, &last))
     }
 
-    /// All entries in the order of their keys. An entry that is changed meanwhile may be seen as it was.
+    /// All entries in the order of their keys. Changes made during the iteration may or may not be seen.
     pub fn iter<'t>(&'t self, tx: &'t Tx<'_, H>) -> Range<'t, K, V, H, RangeFull>
     where
         RangeFull: RangeBounds<K::Query>,
@@ -358,7 +358,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
         self.iter(tx).map(|entry| entry.map(|(_, value)| value))
     }
 
-    /// Removes the entries of which `keep` says no.
+    /// Removes the entries for which `keep` returns false.
     pub fn retain(&self, tx: &Tx<'_, H>, mut keep: impl FnMut(&K, &V) -> bool) -> Result<()> {
         let mut last: Option<Ref<'_, K>> = None;
         loop {

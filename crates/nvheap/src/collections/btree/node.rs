@@ -25,7 +25,7 @@ pub(super) const MERGED_MAX: usize = 12;
 /// What stays on the left of a split.
 pub(super) const SPLIT: usize = SLOTS / 2;
 
-/// The keys of a node. They belong to whoever has it.
+/// The keys of a node, which the holder of this value owns.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Keys<K> {

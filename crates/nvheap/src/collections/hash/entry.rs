@@ -10,12 +10,12 @@ use crate::pointer::{PBox, Room, is_value_of, peek, write_node};
 use crate::tx::Tx;
 use std::fmt;
 
-/// The place of a key in a [`PHashMap`]. The bucket that it is in is borrowed for a change.
+/// The place of a key in a [`PHashMap`]. Its bucket is borrowed mutably.
 #[derive(Debug)]
 pub enum Entry<'t, K, V, H: Brand> {
-    /// The key is there.
+    /// The map has the key.
     Occupied(OccupiedEntry<'t, K, V, H>),
-    /// It is not.
+    /// The map does not have the key.
     Vacant(VacantEntry<'t, K, V, H>),
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Place<'t, K, V, H: Brand> {
     pub stripe: Option<Stripe>,
 }
 
-/// A key that is there, and its value.
+/// An existing key and its value.
 pub struct OccupiedEntry<'t, K, V, H: Brand> {
     pub(super) place: Place<'t, K, V, H>,
     pub(super) slot: Slot<'t, K, V, H>,
@@ -43,7 +43,8 @@ pub struct VacantEntry<'t, K, V, H: Brand> {
 }
 
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
-    /// Whether the map has had the same buckets all the time. No block is used again in the transaction that frees it.
+    /// True if the map has had the same buckets since the search. No block is reused in the transaction that frees
+    /// it.
     #[inline]
     fn is_as_it_was(&self) -> Result<bool> {
         if !self.tx.raw.has_changed(self.map.anchor.word())? {
@@ -77,7 +78,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedEntry<'t, K, V, H> {
         &bucket.entry(*slot).1
     }
 
-    /// The value, for a change.
+    /// The value, borrowed mutably.
     pub fn get_mut(&mut self) -> &mut V {
         let (bucket, slot) = &mut self.slot;
         &mut bucket.entry_mut(*slot).1
@@ -110,7 +111,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedEntry<'t, K, V, H> {
 }
 
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> VacantEntry<'t, K, V, H> {
-    /// Inserts the key with this value, which replaces that of one that was inserted meanwhile.
+    /// Inserts the key with this value; replaces the value if the key was inserted since the search.
     pub fn insert(self, value: V) -> Result<()> {
         // A free slot is borrowed, so its chain has not changed. Nothing says so of a chain without one.
         if self.free.is_some() && self.place.is_as_it_was()? {

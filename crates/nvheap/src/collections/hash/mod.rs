@@ -1,10 +1,10 @@
 //! A hash map: linear hashing (Litwin, VLDB 1980) with buckets of at most fifteen entries.
 //!
-//! A map of `n` buckets has those of the hashes modulo 2^k, the greatest power of two not above `n`, of which the first have been
-//! split. When an insertion finds its bucket full and the map is dense, the next one is split: a map grows by a bucket at a
-//! time. Buckets of a map that is not dense, or of bad luck, are chained.
+//! A map of `n` buckets uses the hashes modulo 2^k, the greatest power of two not above `n`; the first buckets have
+//! already been split. When an insertion finds its bucket full and the map is dense, the next bucket is split: a map
+//! grows by one bucket at a time. If the map is not dense, a full bucket is chained.
 //!
-//! A map's anchor has the array of buckets. They are objects of their own, read and changed as a whole.
+//! A map's anchor holds the array of buckets. Buckets are separate objects, read and changed as a whole.
 
 mod bucket;
 mod entry;
@@ -168,12 +168,12 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         }
     }
 
-    /// How many entries it has. Conflicts with transactions that insert or remove meanwhile.
+    /// The number of entries. Conflicts with concurrent transactions that insert or remove.
     pub fn len(&self, tx: &Tx<'_, H>) -> Result<usize> {
         Ok(self.anchor(tx)?.count.sum(tx)? as usize)
     }
 
-    /// Whether it has no entries.
+    /// True if it has no entries.
     pub fn is_empty(&self, tx: &Tx<'_, H>) -> Result<bool> {
         Ok(self.len(tx)? == 0)
     }
@@ -183,19 +183,19 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         self.look(tx, query, |bucket, slot| Ref::copy(tx.raw, &bucket.entry(slot).1))
     }
 
-    /// Whether it has a key.
+    /// True if the map has the key.
     pub fn contains_key(&self, tx: &Tx<'_, H>, query: &K::Query) -> Result<bool> {
         Ok(self.look(tx, query, |_, _| ())?.is_some())
     }
 
-    /// The value of a key, for a change.
+    /// The value of a key, borrowed mutably.
     pub fn get_mut<'t>(&'t self, tx: &'t Tx<'_, H>, query: &K::Query) -> Result<Option<RefMut<'t, V>>> {
         let is_equal = |key: &K| Ok(key.compare(tx, query)? == Ordering::Equal);
         let search = self.find(tx, |seed| Ok(K::hash_query(query, seed)), is_equal)?;
         Ok(search.found.map(|(bucket, slot)| RefMut::new(bucket, slot)))
     }
 
-    /// The value of a key, for a change; inserted first if there is none.
+    /// The value of a key, borrowed mutably; inserted first if the key does not exist.
     pub fn get_or_insert_with<'t>(
         &'t self,
         tx: &'t Tx<'_, H>,
@@ -215,7 +215,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         found.ok_or_else(|| tx.raw.doom(Error::Invalid("a key that is not equal to itself".into())))
     }
 
-    /// The place of a key, which is looked up once however the transaction goes on, unless the map changes in between:
+    /// The place of a key. It is looked up only once, whatever is done with it, unless the map changes in between:
     ///
     /// ```
     /// # use nvlab_nvheap::{Brand, PHashMap, Result, Tx, collections::Entry};
@@ -237,7 +237,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         })
     }
 
-    /// Inserts an entry, or replaces that of an equal key, whose value it returns.
+    /// Inserts an entry. If the key exists, replaces its value and returns the old one.
     pub fn insert(&self, tx: &Tx<'_, H>, key: K, value: V) -> Result<Option<V>> {
         match self.entry(tx, key)? {
             Entry::Occupied(mut found) => Ok(Some(std::mem::replace(found.get_mut(), value))),
@@ -245,7 +245,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         }
     }
 
-    /// Puts an entry whose key is not there yet. `may_split`: the map may grow first.
+    /// Inserts an entry whose key does not exist yet. `may_split`: the map may grow first.
     fn put(&self, tx: &Tx<'_, H>, hash: u64, key: K, value: V, may_split: bool) -> Result<()> {
         let buckets = self.anchor(tx)?.buckets.len();
         if buckets == 0 {
@@ -282,7 +282,7 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         Ok(())
     }
 
-    /// Adds a bucket, and divides the one between the two that has had the hashes of both.
+    /// Adds a bucket, and moves to it its part of the bucket that held the hashes of both.
     #[cold]
     fn split(&self, tx: &Tx<'_, H>) -> Result<()> {
         let (old, seed) = {
@@ -374,7 +374,8 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         }
     }
 
-    /// All entries, in no order. An entry that is changed meanwhile may be seen as it was, one that is moved twice or not.
+    /// All entries, in arbitrary order. Changes made during the iteration may or may not be seen; an entry that moves
+    /// may be seen twice or not at all.
     pub fn iter<'t>(&'t self, tx: &'t Tx<'_, H>) -> impl Iterator<Item = Result<(Ref<'t, K>, Ref<'t, V>)>> {
         let (mut index, mut ready) = (0, Vec::new());
         std::iter::from_fn(move || {
@@ -421,17 +422,17 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         }
     }
 
-    /// All keys, in no order.
+    /// All keys, in arbitrary order.
     pub fn keys<'t>(&'t self, tx: &'t Tx<'_, H>) -> impl Iterator<Item = Result<Ref<'t, K>>> {
         self.iter(tx).map(|entry| entry.map(|(key, _)| key))
     }
 
-    /// All values, in no order.
+    /// All values, in arbitrary order.
     pub fn values<'t>(&'t self, tx: &'t Tx<'_, H>) -> impl Iterator<Item = Result<Ref<'t, V>>> {
         self.iter(tx).map(|entry| entry.map(|(_, value)| value))
     }
 
-    /// Removes the entries of which `keep` says no.
+    /// Removes the entries for which `keep` returns false.
     pub fn retain(&self, tx: &Tx<'_, H>, mut keep: impl FnMut(&K, &V) -> bool) -> Result<()> {
         let (mut index, mut chain) = (0, Vec::new());
         while self.entries(tx, index, &mut chain)? {

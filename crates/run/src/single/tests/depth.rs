@@ -98,7 +98,7 @@ fn the_device_does_the_same_whatever_waits_in_the_host() {
 }
 
 #[test]
-fn lists_of_requests_have_a_depth_too() {
+fn lists_of_requests_have_a_depth() {
     let sets = SETS.map(String::from);
     let named = crate::plan::Named::load("bench-4g", &sets).unwrap();
     let opening = Opening { preparation: State::Full.into(), seed: 1, keeps: false, shelf: None };

@@ -135,7 +135,7 @@ fn a_recorded_program_passes_what_its_recording_lacks() {
 #[test]
 fn what_passes_no_stages_is_refused() {
     let words = run_on(small(&["path.stages=mmap"]), BANK, "100 io", State::Fresh).unwrap_err().to_string();
-    assert!(words.contains("loads and stores of words pass no software"), "{words}");
+    assert!(words.contains("loads and stores bypass the host's software"), "{words}");
     // As a RAM disk the same memory has software above it.
     let disk = run_on(small(&["path.stages=mmap"]), "uniform bs=512B", "100 io", State::Fresh).unwrap();
     assert_eq!(disk.software.unwrap().stack, "mmap");
@@ -150,7 +150,7 @@ fn stages_may_run_out_of_time() {
     std::fs::write(&file, text).unwrap();
     let design = flash(&[&format!("path.stages={}", file.display())]);
     let error = run_on(design, "uniform bs=4KiB threads=2", "100k io", State::Fresh).unwrap_err().to_string();
-    assert!(error.contains("simulated time passed 213 days"), "{error}");
+    assert!(error.contains("simulated time exceeded its maximum of 213 days"), "{error}");
     std::fs::remove_file(&file).unwrap();
 }
 

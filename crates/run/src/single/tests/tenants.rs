@@ -124,7 +124,7 @@ fn pauses_beyond_the_end_of_time_are_an_error() {
     let ran = tried(&file.display().to_string());
     std::fs::remove_file(&file).unwrap();
     let why = ran.unwrap_err().to_string();
-    assert!(why.contains("simulated time passed 213 days"), "{why}");
+    assert!(why.contains("simulated time exceeded its maximum of 213 days"), "{why}");
 }
 
 /// As in fio, whose figures begin with the first request.

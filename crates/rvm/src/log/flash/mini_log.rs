@@ -101,7 +101,7 @@ impl Header {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         if bytes[..8] != MAGIC {
-            return Err((0, "this is no log: it does not begin with \"nvlabrvm\"".into()));
+            return Err((0, "this is not a log: it does not begin with \"nvlabrvm\"".into()));
         }
         if word(CHECKED) != crc32c(&[&bytes[..CHECKED]]) {
             return Err((CHECKED as u64, "the header does not match its checksum".into()));
@@ -237,7 +237,7 @@ impl MiniLog {
         }
         let Some((mut log, mark)) = found else {
             let offset = u64::from(place.first) * flash.shape().block_bytes;
-            let why = "this is no log: no value has been committed".into();
+            let why = "this is not a log: no value has been committed".into();
             return Err(first_error.unwrap_or(Error::Format { what: flash.name(), offset, why }));
         };
         let pointed = log.scan_pointers(flash)?;
@@ -579,7 +579,7 @@ mod tests {
         let message = |flash: &mut MemoryFlash, kind| {
             MiniLog::open(flash, place(2), kind).expect_err("no mini-log").to_string()
         };
-        let empty = "flash in memory at byte 224: this is no log: it does not begin with \"nvlabrvm\"";
+        let empty = "flash in memory at byte 224: this is not a log: it does not begin with \"nvlabrvm\"";
         assert_eq!(message(&mut flash, KIND), empty);
         MiniLog::create(&mut flash, place(2), KIND, 9, &value(0)).unwrap();
         let other = "flash in memory at byte 236: kind \"test\" where \"stat\" was expected";

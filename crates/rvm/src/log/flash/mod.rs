@@ -65,7 +65,7 @@ impl FlashLog<PlainFile> {
         let name = path.display();
         let found = FlashLog::block_bytes_of(path).map_err(Error::io("read", &name))?;
         let Some(block_bytes) = found else {
-            let why = "this is no log: it does not begin with the header of one".into();
+            let why = "this is not a log: it does not begin with the header of one".into();
             return Err(Error::Format { what: name.to_string(), offset: 0, why });
         };
         FlashLog::open(PlainFile::open(path, block_bytes)?)

@@ -259,9 +259,9 @@ fn every_flipped_bit_is_refused_or_leaves_a_prefix_of_the_records() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_the_offset_and_calls_out_of_order_too() {
+fn foreign_contents_and_calls_out_of_order_are_refused() {
     let flash = MemoryFlash::new(shape(), 7);
-    let empty = "flash in memory at byte 0: this is no log: it does not begin with \"nvlabrvm\"";
+    let empty = "flash in memory at byte 0: this is not a log: it does not begin with \"nvlabrvm\"";
     assert_eq!(FlashLog::open(flash.clone()).unwrap_err().to_string(), empty);
     let error = FlashLog::create(flash.clone(), IDENTITY, 5).unwrap_err().to_string();
     assert_eq!(error, "4 erase blocks for status and log: at least 5 are needed");

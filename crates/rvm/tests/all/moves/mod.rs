@@ -151,7 +151,7 @@ fn memory_that_is_unmapped_takes_no_commit() {
         rvm.unmap_raw(&memory);
         let region = rvm.map("data", 0..PAGE as u64).unwrap();
         let error = rvm.commit_raw(&mut transaction, Flush::Yes).unwrap_err();
-        assert!(error.to_string().contains("is not mapped any more"), "{error}");
+        assert!(error.to_string().contains("is no longer mapped"), "{error}");
         rvm.abort_raw(&mut transaction).unwrap();
         assert_eq!((region[0], memory.slice(0..8)[0]), (0, 0));
     }

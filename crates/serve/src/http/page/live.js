@@ -28,8 +28,8 @@ const PLOTS = [
   { title: "Throughput", text: (n) => bytes(n) + "/s", lines: [["read", (d) => d.read.bytes_per_s], ["write", (d) => d.write.bytes_per_s]] },
   { title: "Latency of reads", text: time, log: true, lines: [["p50", (d) => d.read.p50_s], ["p99", (d) => d.read.p99_s]] },
   { title: "Latency of writes", text: time, log: true, lines: [["p50", (d) => d.write.p50_s], ["p99", (d) => d.write.p99_s]] },
-  { title: "Write amplification", text: ratio, lines: [["units programmed for each unit written", (d) => d.wa]] },
-  { title: "Cleaning cost", rare: true, text: ratio, lines: [["units moved for each unit written", (d) => d.clean_cost]] },
+  { title: "Write amplification", text: ratio, lines: [["units programmed per unit written", (d) => d.wa]] },
+  { title: "Cleaning cost", rare: true, text: ratio, lines: [["units moved per unit written", (d) => d.clean_cost]] },
   { title: "Live data in what is cleaned", rare: true, text: percent, lines: [["share", (d) => d.clean_live]] },
   { title: "Latency of transactions", rare: true, text: time, log: true, lines: [["p50", (d) => d.transaction && d.transaction.p50_s], ["p99", (d) => d.transaction && d.transaction.p99_s]] },
 ];

@@ -26,7 +26,7 @@ impl Lost {
 /// The message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
 impl Inner {
@@ -54,7 +54,7 @@ impl Inner {
         if self.lost.is_none() {
             eprintln!(
                 "nvlab: {}: {why}; from now on every request is refused, and its media stay as they are for the next \
-                 start",
+             start",
                 self.name
             );
             self.lost = Some(Lost::Panic(why.to_string()));

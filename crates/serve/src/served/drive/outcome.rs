@@ -13,7 +13,7 @@ impl Drive {
         let plan = RunPlan {
             design_name: self.name.clone(),
             workload_text: "served".into(),
-            workload_about: "what programs asked of a served device".into(),
+            workload_about: "requests of programs to a served device".into(),
             seed: inner.state.seed(),
             state: State::Fresh.into(),
             until: None,

@@ -154,7 +154,7 @@ pub const PLANS: [Plan; 11] = [
     },
     Plan {
         key: "ext4-io_uring",
-        about: "io_uring on a file of ext4: put together from ext4 without io_uring and io_uring without ext4 (of writes ext4 hands some to a worker, which neither has)",
+        about: "io_uring on a file of ext4, composed from ext4 without io_uring and io_uring without ext4 (ext4 hands some writes to a worker, which is in neither)",
         whole: Layer::Ext4Ring,
         completion: Completion::Interrupt,
         stages: &[

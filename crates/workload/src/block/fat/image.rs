@@ -71,7 +71,7 @@ mod tests {
 
     /// Against a plain array, over the borders of pieces.
     #[test]
-    fn it_is_an_array() {
+    fn an_image_is_a_plain_array() {
         const BYTES: usize = 3 * PIECE_BYTES + 512;
         let (mut image, mut plain, mut rng) = (Image::new(BYTES as u64), vec![0; BYTES], Rng::new(5));
         for _ in 0..300 {

@@ -134,9 +134,9 @@ fn wrong_texts_say_what_is_allowed() {
     assert!(said("iozone fat=8").contains("12, 16 or 32"));
     assert!(said("iozone sync=never").contains("a whole number of records from 1, or close"));
     assert!(said("iozone cluster=3KiB").contains("a power of two"));
-    assert!(said("iozone file=16MiB").contains("a file of 16 MiB does not fit into a volume of 8 MiB"));
+    assert!(said("iozone file=16MiB").contains("a file of 16 MiB does not fit in a volume of 8 MiB"));
     assert!(said("iozone file=1MiB fat=32 cluster=32KiB").contains("is Fat12, not Fat32"));
-    assert!(said("iozone span=1GiB").contains("reaches past the device"));
+    assert!(said("iozone span=1GiB").contains("extends past the end of the device"));
 }
 
 /// The image of a volume of 32 GiB once was an array of that size, which did not fit into memory.

@@ -198,12 +198,12 @@ impl VolumeConfig {
         if volume > capacity {
             let (volume, capacity) = (told_bytes(volume), told_bytes(capacity));
             return refuse(format!(
-                "its volume of {volume} reaches past the device, which ends at {capacity}"
+                "its volume of {volume} extends past the end of the device at {capacity}"
             ));
         }
         if file_bytes >= volume {
             let (file, volume) = (told_bytes(file_bytes), told_bytes(volume));
-            return refuse(format!("a file of {file} does not fit into a volume of {volume}"));
+            return refuse(format!("a file of {file} does not fit in a volume of {volume}"));
         }
         record(self, volume, client).or_else(|error| refuse(format!("the FAT file system refuses: {error}")))
     }

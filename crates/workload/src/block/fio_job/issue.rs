@@ -21,8 +21,8 @@ impl Section {
             return depth;
         }
         let engine =
-            engine.map_or("no ioengine (fio takes psync)".to_string(), |engine| format!("ioengine={engine}"));
-        notes.push(format!("[{name}]: {engine} keeps one request under way, whatever iodepth says"));
+            engine.map_or("no ioengine (fio uses psync)".to_string(), |engine| format!("ioengine={engine}"));
+        notes.push(format!("[{name}]: {engine} keeps one request in flight, regardless of iodepth"));
         1
     }
 
@@ -85,7 +85,7 @@ impl Section {
         let number = |text: &str| numbers::size(text, kb_base);
         let mut rates = |key, allowed| kept(errors, options.each(key, allowed, number));
         let by_count = rates("rate_iops", "requests per second, of reads, writes and trims");
-        let by_bytes = rates("rate", "bytes per second, as 1m, of reads, writes and trims");
+        let by_bytes = rates("rate", "bytes per second, e.g. 1m, of reads, writes and trims");
         let sizes = [spec.read_sizes.as_ref().unwrap_or(&spec.sizes), &spec.sizes, &spec.sizes];
         let least_bytes = sizes.map(Sizes::smallest);
         let shares = places::shares(spec.mix);
@@ -112,7 +112,7 @@ impl Section {
         if switches && (spec.read_sizes.is_some() || spec.fua) {
             let key = if options.value("rate").is_some() { "rate" } else { "rate_iops" };
             let allowed =
-                "of reads and writes of one size, without sync: fio makes a read that is early a write";
+                "for reads and writes of one size, without sync: fio turns an early read into a write";
             errors.push(options.wrong(key, allowed));
         }
         Some(Rate { limits, least_bytes, waits_out, ignores_thinking, switches, seed: 0 })

@@ -27,7 +27,8 @@ impl Section {
     pub(super) fn job(&self, notes: &mut Vec<String>, errors: &mut Vec<WorkloadError>) -> Option<FioJob> {
         let options = &self.options;
         if let Some(engine) = options.value("ioengine").filter(|engine| has(NO_REQUESTS, engine)) {
-            notes.push(format!("[{}]: ioengine={engine} requests nothing of a device; left out", self.name));
+            notes
+                .push(format!("[{}]: ioengine={engine} issues no requests to a device; left out", self.name));
             return None;
         }
         let depth = self.depth(notes, errors);
@@ -96,7 +97,7 @@ impl Section {
             return true;
         }
         let reason = "only a job that writes each block once, without runtime, loops, io_size and size beside filesize, \
-                      reads back what it wrote; give do_verify=0, and a job of its own that reads";
+                      reads back what it wrote; give do_verify=0, and a separate job that reads";
         errors.push(options.refused("verify", reason));
         false
     }
@@ -144,8 +145,7 @@ impl Section {
         };
         let slot_bytes = spec.slot_bytes() as u64;
         if !pattern.skip_bytes.unsigned_abs().is_multiple_of(slot_bytes) {
-            errors
-                .push(options.wrong("rw", &format!("what is skipped must be a multiple of {slot_bytes} B")));
+            errors.push(options.wrong("rw", &format!("the skip must be a multiple of {slot_bytes} B")));
         }
         if matches!(mix, Mix::TrimThenWrite) && !pattern.is_random {
             notes.push(format!("[{}]: each block is trimmed and then written, one by one", self.name));

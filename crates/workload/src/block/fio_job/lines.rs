@@ -72,11 +72,11 @@ pub(super) fn sections(text: &str, file: &str) -> Read {
         let key = canonical(key);
         let is_zoned = key == "zonemode" && value == Some("zbd") || value.is_some_and(counts_zones);
         if is_zoned && (key == "zonemode" || has(KNOWN, key)) {
-            zoned.get_or_insert_with(|| line.error(format!("{key} is not done here: {ZONES}")));
+            zoned.get_or_insert_with(|| line.error(format!("{key} is not supported: {ZONES}")));
         } else if let Some((_, neutral, reason)) = REFUSED.iter().find(|(name, ..)| *name == key) {
             match neutral.contains(&value.unwrap_or("1")) {
                 true => ignored.push(key.to_owned()),
-                false => read.errors.push(line.error(format!("{key} is not done here: {reason}"))),
+                false => read.errors.push(line.error(format!("{key} is not supported: {reason}"))),
             }
         } else if let Some(&entry) = LEFT_OUT.iter().find(|(name, _)| *name == key) {
             left_out.push(entry);
@@ -124,7 +124,7 @@ fn notes(mut ignored: Vec<String>, left_out: Vec<(&str, &str)>) -> Vec<String> {
     ignored.sort();
     ignored.dedup();
     if !ignored.is_empty() {
-        notes.push(format!("left out, as a simulated device does not know it: {}", ignored.join(", ")));
+        notes.push(format!("ignored, no effect on a simulated device: {}", ignored.join(", ")));
     }
     let mut reasons: Vec<&str> = left_out.iter().map(|(_, reason)| *reason).collect();
     reasons.sort();
@@ -134,7 +134,7 @@ fn notes(mut ignored: Vec<String>, left_out: Vec<(&str, &str)>) -> Vec<String> {
             left_out.iter().filter(|(_, its)| *its == reason).map(|(name, _)| *name).collect();
         names.sort();
         names.dedup();
-        notes.push(format!("left out: {}: {reason}", names.join(", ")));
+        notes.push(format!("ignored: {}: {reason}", names.join(", ")));
     }
     notes
 }
@@ -156,7 +156,7 @@ fn lines(text: &str, file: &str, depth: u32, errors: &mut Vec<WorkloadError>) ->
         let path = Path::new(file).parent().unwrap_or(Path::new("")).join(name);
         match std::fs::read_to_string(&path) {
             _ if depth == INCLUDES_MAX => {
-                let reason = format!("'{name}' is included more than {INCLUDES_MAX} files deep");
+                let reason = format!("'{name}': includes are nested more than {INCLUDES_MAX} deep");
                 errors.push(line.error(reason));
             }
             Ok(text) => found.extend(lines(&text, &path.display().to_string(), depth + 1, errors)),

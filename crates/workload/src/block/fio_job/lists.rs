@@ -64,7 +64,7 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("write_iolog", "use nvlab trace make"),
     ("sync_file_range", "a device does not know files; use fsync"),
     ("write_barrier", "use fsync"),
-    ("atomic", "whether a power cut may tear a write is the design's (nvlab cut)"),
+    ("atomic", "whether a power cut may tear a write is a property of the design (nvlab cut)"),
     ("fdp", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("fdp_pli", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("fdp_pli_select", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
@@ -72,9 +72,9 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("plids", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("plid_select", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
     ("dp_scheme", "placement hints are not simulated: the controller chooses streams (ftl.streams)"),
-    ("sprandom", "nvlab brings the device to its steady state itself (--precondition steady)"),
-    ("spr_op", "nvlab brings the device to its steady state itself (--precondition steady)"),
-    ("spr_num_regions", "nvlab brings the device to its steady state itself (--precondition steady)"),
+    ("sprandom", "nvlab preconditions the device itself (--precondition steady)"),
+    ("spr_op", "nvlab preconditions the device itself (--precondition steady)"),
+    ("spr_num_regions", "nvlab preconditions the device itself (--precondition steady)"),
 ];
 
 /// Why zones and strides are refused.
@@ -83,31 +83,27 @@ pub(super) const ZONES: &str = "zoned devices and strides are not simulated; use
 /// Options without which a job means something else, the values with which they mean nothing, and what to do instead. A flag
 /// without a value is 1.
 pub(super) const REFUSED: &[(&str, &[&str], &str)] = &[
-    ("read_iolog", &[], "give the log as the workload: -w FILE:iolog"),
-    ("latency_target", &["0"], "the depth does not follow latencies; give iodepth"),
-    ("rate_min", &["0"], "a job is not stopped for being slow; look at the result (--assert)"),
-    ("rate_iops_min", &["0"], "a job is not stopped for being slow; look at the result (--assert)"),
+    ("read_iolog", &[], "use the log as the workload: -w FILE:iolog"),
+    ("latency_target", &["0"], "the depth does not adapt to latencies; give iodepth"),
+    ("rate_min", &["0"], "a job is not stopped for being slow; check the result (--assert)"),
+    ("rate_iops_min", &["0"], "a job is not stopped for being slow; check the result (--assert)"),
     ("flow", &["0"], "jobs do not balance each other; use rate_iops"),
     ("serialize_overlap", &["0"], "requests for the same blocks may be in flight together; use iodepth=1"),
-    ("exitall", &["0"], "every job ends by itself; give all of them runtime and time_based"),
+    ("exitall", &["0"], "every job ends on its own; give all of them runtime and time_based"),
     ("zonemode", &["none"], ZONES),
     ("num_range", &["1"], "a trim has one range; give smaller trims (bs)"),
     ("write_mode", &["write"], "only data is written; zeroes, uncor and verify are not simulated"),
-    ("bs_is_seq_rand", &["0"], "sizes are those of reads and of writes"),
+    ("bs_is_seq_rand", &["0"], "sizes are per reads and writes"),
     ("rw_sequencer", &["sequential"], "each kind of request has its own position"),
-    ("iodepth_mode", &["none"], "the depth stays that of iodepth; for a run at each depth: nvlab sweep"),
+    ("iodepth_mode", &["none"], "the depth is fixed by iodepth; for a run at each depth: nvlab sweep"),
     ("trim_percentage", &["0"], "use rw=randtrimwrite"),
     ("trim_backlog", &["0"], "use rw=randtrimwrite"),
-    (
-        "experimental_verify",
-        &["0"],
-        "nothing is read back; give do_verify=0, and a job of its own that reads",
-    ),
+    ("experimental_verify", &["0"], "nothing is read back; give do_verify=0, and a separate job that reads"),
     ("verify_only", &["0"], "nothing is read back; give a job that reads"),
-    ("verify_backlog", &["0"], "nothing is read back; give do_verify=0, and a job of its own that reads"),
-    ("create_only", &["0"], "a job that only makes its files requests nothing; leave it out"),
+    ("verify_backlog", &["0"], "nothing is read back; give do_verify=0, and a separate job that reads"),
+    ("create_only", &["0"], "a job that only creates its files issues no requests; leave it out"),
     ("pre_read", &["0"], "there is no page cache to read into; give a job that reads, and stonewall"),
-    ("steadystate", &[], "a job does not end when its figures are steady; give runtime"),
+    ("steadystate", &[], "a job does not end when its results are steady; give runtime"),
 ];
 
 /// Engines whose jobs request nothing of a device: processor time, networks, and operations on files without their data.

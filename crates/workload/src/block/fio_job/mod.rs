@@ -155,7 +155,7 @@ impl FioJobFile {
         if read.sections.is_empty() && errors.is_empty() {
             errors.push(of_file(read.lines, "the file has no job: add a section such as [job1]"));
         } else if without > 0 && without == read.sections.len() {
-            errors.push(of_file(read.lines, "no job of the file requests anything of a device"));
+            errors.push(of_file(read.lines, "no job of the file issues requests to a device"));
         }
         let names: Vec<&str> = read.sections.iter().map(|section| section.name.as_str()).collect();
         for job in parsed.phases.iter().flatten() {
@@ -168,7 +168,7 @@ impl FioJobFile {
         let has_files = read.sections.iter().all(|section| section.options.value("filename").is_some());
         let jobs: u32 = parsed.phases.iter().flatten().map(|job| job.copies).sum();
         if jobs > 1 && !has_files {
-            let note = "fio gives every job without filename a file of its own; here all share the device";
+            let note = "fio gives every job without filename its own file; here all share the device";
             parsed.notes.push(note.to_owned());
         }
         Ok(parsed)
@@ -318,7 +318,7 @@ impl FioJob {
             return Err(WorkloadError::DoesNotFit {
                 what: format!("{job_file}: [{}]", self.name),
                 reason: format!(
-                    "it begins at {}, and the {what} ends at {}: give a smaller offset, or a larger {what}",
+                    "it starts at {}, but the {what} ends at {}: give a smaller offset, or a larger {what}",
                     told_bytes(offset),
                     told_bytes(end)
                 ),
@@ -335,7 +335,10 @@ impl FioJob {
         let span = if asked > rest { rest / unit * unit } else { asked };
         let note = (asked > span && span > 0).then(|| {
             let ends = [offset.saturating_add(asked), end].map(told_bytes);
-            format!("[{}]: it would reach to {} and ends with the {what}, at {}", self.name, ends[0], ends[1])
+            format!(
+                "[{}]: it would extend to {}; clipped to the end of the {what} at {}",
+                self.name, ends[0], ends[1]
+            )
         });
         let all = how_much.map_or(span, |bytes| bytes.min(span));
         let once = self.io_bytes.map_or(all, |bytes| bytes.of(end, unit));

@@ -56,7 +56,7 @@ impl Options {
 
     /// The error for `key`, which is set and not done here.
     pub fn refused(&self, key: &'static str, reason: &str) -> WorkloadError {
-        self.error(key, format!("{key} is not done here: {reason}"))
+        self.error(key, format!("{key} is not supported: {reason}"))
     }
 
     fn error(&self, key: &str, reason: String) -> WorkloadError {
@@ -123,7 +123,7 @@ impl Options {
     pub fn bytes(&self, key: &'static str) -> Result<Option<u64>, WorkloadError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         let bytes = numbers::size(value, self.kb_base()?);
-        bytes.map(Some).ok_or_else(|| self.wrong(key, "one size by fio's rule, as 4k, 1m or 2g"))
+        bytes.map(Some).ok_or_else(|| self.wrong(key, "one size in fio's notation, e.g. 4k, 1m or 2g"))
     }
 
     /// Bytes or a percentage; the larger of a range.
@@ -139,7 +139,7 @@ impl Options {
         }
         let value = if key == "filesize" { value.rsplit(['-', ':']).next().unwrap_or(value) } else { value };
         let bytes = numbers::size(value, self.kb_base()?);
-        let allowed = "a size by fio's rule, as 4k, 1m or 2g, or a share, as 50%";
+        let allowed = "a size in fio's notation, e.g. 4k, 1m or 2g, or a share, e.g. 50%";
         bytes.map(|bytes| Some(Amount::Bytes(bytes))).ok_or_else(|| self.wrong(key, allowed))
     }
 
@@ -162,8 +162,8 @@ impl Options {
 
     /// `rw` and the mix.
     pub fn pattern(&self) -> Result<(Pattern, Mix), WorkloadError> {
-        const ALLOWED: &str = "read, write, trim, rw, trimwrite, or these with rand before; behind a colon, how many \
-             requests share a random place (randread:8) or how much is skipped after a sequential one (write:4k, read:-8k)";
+        const ALLOWED: &str = "read, write, trim, rw, trimwrite, or these with a prefix rand; after a colon, how many \
+                           requests share a random address (randread:8) or the skip after a sequential one (write:4k, read:-8k)";
         let wrong = || self.wrong("rw", ALLOWED);
         let value = self.value("rw").unwrap_or("read");
         let (name, more) = value.split_once(':').map_or((value, None), |(name, more)| (name, Some(more)));
@@ -184,7 +184,7 @@ impl Options {
         if let (Some(reads), Some(writes)) = (reads, writes)
             && reads + writes != 100
         {
-            return Err(self.wrong("rwmixwrite", "rwmixread and rwmixwrite must make 100"));
+            return Err(self.wrong("rwmixwrite", "rwmixread and rwmixwrite must add up to 100"));
         }
         let is_mixed = matches!(name, "rw" | "readwrite" | "randrw");
         if let Some(reads) = reads.or(writes.map(|writes| 100 - writes))

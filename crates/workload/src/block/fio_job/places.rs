@@ -40,9 +40,13 @@ pub(super) fn sizes(options: &Options, mix: Mix) -> Result<(Sizes, Option<Sizes>
         range(size(least)?, size(most)?)
     };
     let split = |text: &str| split(text, size);
-    let bs = options.each("bs", "sizes by fio's rule, as 4k, 1m or 2g; of reads, writes and trims", fixed)?;
-    let ranges = options.each("bsrange", "LEAST-MOST, as 4k-64k", range)?;
-    let splits = "SIZE/PERCENT:SIZE/PERCENT making 100, as 4k/60:64k/40";
+    let bs = options.each(
+        "bs",
+        "sizes in fio's notation, e.g. 4k, 1m or 2g; of reads, writes and trims",
+        fixed,
+    )?;
+    let ranges = options.each("bsrange", "MIN-MAX, e.g. 4k-64k", range)?;
+    let splits = "SIZE/PERCENT:SIZE/PERCENT adding up to 100, e.g. 4k/60:64k/40";
     let splits = options.each("bssplit", splits, split)?;
     let of = |kind: usize| -> Sizes {
         let pick = |each: &Each<Sizes>| each[kind].clone();
@@ -110,35 +114,35 @@ pub(super) fn distribution(
         "random" => Distribution::Shuffled { repeats: false },
         "zipf" => {
             let theta = number(|theta| theta > 0.0 && theta <= 10.0);
-            let theta = theta.ok_or_else(|| wrong("zipf:THETA, above 0, at most 10, as zipf:1.2"))?;
+            let theta = theta.ok_or_else(|| wrong("zipf:THETA, above 0, at most 10, e.g. zipf:1.2"))?;
             Distribution::Zipf { theta, scatter: true }
         }
         "pareto" => {
             let h = number(|h| h > 0.0 && h <= 0.5);
-            let h = h.ok_or_else(|| wrong("pareto:H, above 0, at most 0.5, as pareto:0.2"))?;
+            let h = h.ok_or_else(|| wrong("pareto:H, above 0, at most 0.5, e.g. pareto:0.2"))?;
             Distribution::SelfSimilar { h, scatter: true }
         }
         "normal" => {
             let percent = number(|percent| percent > 0.0 && percent <= 100.0);
             let percent =
-                percent.ok_or_else(|| wrong("normal:PERCENT, above 0, at most 100, as normal:20"))?;
+                percent.ok_or_else(|| wrong("normal:PERCENT, above 0, at most 100, e.g. normal:20"))?;
             Distribution::Normal { deviation: percent / 100.0 }
         }
         "zoned" => {
-            let allowed = "zoned:ACCESSES/SPACE:... in percent, each making 100, as zoned:60/10:30/20:10/70";
+            let allowed =
+                "zoned:ACCESSES/SPACE:... in percent, each adding up to 100, e.g. zoned:60/10:30/20:10/70";
             let zones = zones_of(zones).ok_or_else(|| wrong(allowed))?;
             Distribution::Zones { zones, scatter: false }
         }
         "zoned_abs" => {
             let kb_base = options.kb_base()?;
-            let allowed =
-                "zoned_abs:ACCESSES/SIZE:..., the accesses in percent making 100, as zoned_abs:60/10g:40/90g";
+            let allowed = "zoned_abs:ACCESSES/SIZE:..., the accesses in percent adding up to 100, e.g. zoned_abs:60/10g:40/90g";
             let (zones, bytes) = absolute_zones(zones, kb_base).ok_or_else(|| wrong(allowed))?;
             return Ok((Distribution::Zones { zones, scatter: false }, Some(bytes)));
         }
         "sequence" => {
             let reason =
-                "sequences of blocks are not drawn; give the requests as a trace (nvlab explain formats)";
+                "sequences of blocks are not supported; give the requests as a trace (nvlab explain formats)";
             return Err(options.refused("random_distribution", reason));
         }
         _ => return Err(wrong("random, zipf:THETA, pareto:H, normal:PERCENT, zoned:... or zoned_abs:...")),

@@ -36,7 +36,7 @@ fn a_usual_job_file() {
         "; comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k ; as always\nsize=1m\nfilename=/dev/sdb\niodepth=8\n\n\
          [fill]\nrw=write\n\n[mixed]\nstonewall\nrw=randrw\nrwmixread=70\nnumjobs=2\n",
     );
-    assert_eq!(file.notes, ["left out, as a simulated device does not know it: direct"]);
+    assert_eq!(file.notes, ["ignored, no effect on a simulated device: direct"]);
     let mut streams = file.open(16 * MIB, 1).unwrap();
     let names: Vec<(&str, &[usize])> = streams.iter().map(|s| (s.name.as_str(), &s.after[..])).collect();
     assert_eq!(names, [("fill", &[][..]), ("mixed.0", &[0]), ("mixed.1", &[0])]);
@@ -138,7 +138,7 @@ fn rates_are_limits_in_front_of_a_closed_loop() {
     assert_eq!(found.limits, [gaps(1000, false), None, None]);
     assert_eq!(rate("rw=randread\nrate=,4m\n"), None);
     let found = reason("[a]\nrw=randrw\nbs=4k,8k\nrate=1m\n");
-    let expected = "t.fio:4: rate '1m' is wrong: of reads and writes of one size, without sync: fio makes a read that is early a write";
+    let expected = "t.fio:4: rate '1m' is wrong: for reads and writes of one size, without sync: fio turns an early read into a write";
     assert_eq!(found, expected);
 }
 
@@ -149,7 +149,7 @@ fn pauses_delays_and_order_are_read() {
          stonewall\nthinktime=2ms\nthinktime_spin=3ms\nthinktime_iotime=1\nthinktime_blocks_type=issue\n\
          ioengine=libaio\niodepth=16\niodepth_low=4\niodepth_batch_complete=8\n",
     );
-    assert!(file.notes.contains(&"[c]: ioengine=cpuio requests nothing of a device; left out".to_owned()));
+    assert!(file.notes.contains(&"[c]: ioengine=cpuio issues no requests to a device; left out".to_owned()));
     let streams = file.open(MIB, 1).unwrap();
     let think = Think { time: Span::from_ms(2), every: Some(8), after: None, when_issued: false };
     assert_eq!(streams[0].issue, Issue { think: Some(think), ..Issue::default() });
@@ -168,14 +168,14 @@ fn pauses_delays_and_order_are_read() {
 #[test]
 fn what_would_change_the_load_is_refused_by_name() {
     for (option, why) in [
-        ("latency_target=1ms", "the depth does not follow latencies; give iodepth"),
-        ("rate_min=1m", "a job is not stopped for being slow; look at the result (--assert)"),
+        ("latency_target=1ms", "the depth does not adapt to latencies; give iodepth"),
+        ("rate_min=1m", "a job is not stopped for being slow; check the result (--assert)"),
         ("flow=1", "jobs do not balance each other; use rate_iops"),
         ("serialize_overlap", "requests for the same blocks may be in flight together; use iodepth=1"),
         ("zonemode=strided", "zoned devices and strides are not simulated; use offset and size in bytes"),
     ] {
         let name = option.split('=').next().unwrap();
-        let expected = format!("t.fio:3: {name} is not done here: {why}");
+        let expected = format!("t.fio:3: {name} is not supported: {why}");
         assert_eq!(reason(&format!("[a]\nrw=write\n{option}\n")), expected);
     }
     parse(
@@ -183,7 +183,7 @@ fn what_would_change_the_load_is_refused_by_name() {
     );
     let read_back = reason("[a]\nrw=randwrite\nnorandommap\nverify=md5\n");
     assert!(
-        read_back.starts_with("t.fio:4: verify is not done here: only a job that writes each"),
+        read_back.starts_with("t.fio:4: verify is not supported: only a job that writes each"),
         "{read_back}"
     );
     assert_eq!(reason("[a]\nrw=write\nverify=md5\nloops=2\n"), read_back.replace("fio:4", "fio:3"));
@@ -258,10 +258,10 @@ fn engines_decide_whether_depth_counts() {
         (file.open(MIB, 1).unwrap()[0].workload.pacing(), file.notes)
     };
     assert_eq!(pacing_and_notes("ioengine=libaio\n"), (Pacing::Closed { depth: 8 }, vec![]));
-    let note = "[a]: ioengine=psync keeps one request under way, whatever iodepth says".to_owned();
+    let note = "[a]: ioengine=psync keeps one request in flight, regardless of iodepth".to_owned();
     assert_eq!(pacing_and_notes("ioengine=psync\n"), (Pacing::Closed { depth: 1 }, vec![note]));
     let note =
-        "[a]: no ioengine (fio takes psync) keeps one request under way, whatever iodepth says".to_owned();
+        "[a]: no ioengine (fio uses psync) keeps one request in flight, regardless of iodepth".to_owned();
     assert_eq!(pacing_and_notes(""), (Pacing::Closed { depth: 1 }, vec![note]));
     let note = "the page cache is not simulated: buffered requests reach the device one by one";
     assert_eq!(parse("[a]\ndirect=0\n").notes, [note]);
@@ -334,10 +334,7 @@ fn copies_may_lie_apart() {
     let streams = file.open(16 * MIB, 1).unwrap();
     let footprints: Vec<_> = streams.iter().map(|stream| stream.workload.footprint()).collect();
     assert_eq!(footprints, [0..MIB, 2 * MIB..3 * MIB, 4 * MIB..5 * MIB]);
-    assert_eq!(
-        file.notes,
-        ["fio gives every job without filename a file of its own; here all share the device"]
-    );
+    assert_eq!(file.notes, ["fio gives every job without filename its own file; here all share the device"]);
 }
 
 #[test]
@@ -361,35 +358,35 @@ fn what_is_wrong_is_explained_with_its_line() {
         ),
         (
             "[a]\nrw=red\n",
-            "t.fio:2: rw 'red' is wrong: read, write, trim, rw, trimwrite, or these with rand before; behind a colon, how \
-             many requests share a random place (randread:8) or how much is skipped after a sequential one (write:4k, \
+            "t.fio:2: rw 'red' is wrong: read, write, trim, rw, trimwrite, or these with a prefix rand; after a colon, how \
+             many requests share a random address (randread:8) or the skip after a sequential one (write:4k, \
              read:-8k)",
         ),
         ("[a]\nrwmixread=120\n", "t.fio:2: rwmixread '120' is wrong: a whole number from 0 to 100"),
         (
             "[a]\nrw=randread\nrandom_distribution=zoned:60/10:30/20\n",
             "t.fio:3: random_distribution 'zoned:60/10:30/20' is wrong: zoned:ACCESSES/SPACE:... in percent, each \
-             making 100, as zoned:60/10:30/20:10/70",
+             adding up to 100, e.g. zoned:60/10:30/20:10/70",
         ),
         ("[a\nrw=read\n", "t.fio:1: '[a' is not a section: write [name]"),
         ("[global]\nrw=read\n", "t.fio:2: the file has no job: add a section such as [job1]"),
         (
             "[a]\nread_iolog=x\n",
-            "t.fio:2: read_iolog is not done here: give the log as the workload: -w FILE:iolog",
+            "t.fio:2: read_iolog is not supported: use the log as the workload: -w FILE:iolog",
         ),
-        ("[a]\nioengine=exec\n", "t.fio:2: no job of the file requests anything of a device"),
+        ("[a]\nioengine=exec\n", "t.fio:2: no job of the file issues requests to a device"),
     ] {
         assert_eq!(reason(text), expected);
     }
     let error = parse("[a]\nrw=write\noffset=16m\nsize=1m\n").open(16 * MIB, 1).unwrap_err();
-    let expected = "t.fio: [a]: it begins at 16 MiB, and the device ends at 16 MiB: give a smaller offset, or a larger device";
+    let expected = "t.fio: [a]: it starts at 16 MiB, but the device ends at 16 MiB: give a smaller offset, or a larger device";
     assert_eq!(error.to_string(), expected);
 }
 
 #[test]
 fn a_job_ends_with_the_device() {
     let mut streams = parse("[a]\nrw=write\nsize=32m\noffset=2k\nbs=1m\n").open(16 * MIB, 1).unwrap();
-    let note = "[a]: it would reach to 32770 KiB and ends with the device, at 16 MiB";
+    let note = "[a]: it would extend to 32770 KiB; clipped to the end of the device at 16 MiB";
     assert_eq!(streams[0].note.as_deref(), Some(note));
     let found = all(&mut streams[0].workload);
     assert_eq!((found.len(), found[0].offset, found[14].offset), (15, 2048, 2048 + 14 * MIB));
@@ -411,7 +408,7 @@ fn what_is_left_out_is_noted_with_the_reason() {
     assert_eq!(
         file.notes,
         [
-            "left out, as a simulated device does not know it: http_host, iodepth_batch, thread",
+            "ignored, no effect on a simulated device: http_host, iodepth_batch, thread",
             "left out: verify_fatal: nvlab checks content itself (nvlab cut)",
             "left out: nrfiles: one device is one file",
             "[a]: time_based needs runtime; left out",
@@ -426,7 +423,7 @@ fn newer_options_of_drives_are_left_out_for_a_reason() {
     assert_eq!(
         file.notes,
         [
-            "left out: spr_op, sprandom: nvlab brings the device to its steady state itself (--precondition steady)",
+            "ignored: spr_op, sprandom: nvlab preconditions the device itself (--precondition steady)",
             "left out: fdp, fdp_pli: placement hints are not simulated: the controller chooses streams (ftl.streams)",
         ]
     );

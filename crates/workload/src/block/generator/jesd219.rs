@@ -35,8 +35,8 @@ const SIZES: [(u32, f64); 12] = [
 const ZONES: [(f64, f64); 3] = [(50.0, 5.0), (30.0, 15.0), (20.0, 80.0)];
 
 /// What a user may want to know of a run's lifetime.
-pub(super) const NOTE: &str = "JESD219: of the lifetime, the bytes that may be written are the TBW of data sheets, and the \
-     drive writes a day for 5 years their DWPD";
+pub(super) const NOTE: &str = "JESD219: the host bytes of the lifetime are the TBW of data sheets, and the drive writes per day \
+                               for 5 years their DWPD";
 
 pub(super) fn sizes() -> Sizes {
     Sizes::Split(SIZES.to_vec())

@@ -306,10 +306,10 @@ impl GeneratorSpec {
         let span = self.span.map_or(rest, |span| span.of(capacity, unit));
         if span > rest {
             let end = offset.saturating_add(span);
-            return Err(format!("it reaches to {} and the device ends at {}", exact(end), exact(capacity)));
+            return Err(format!("it extends to {}, but the device ends at {}", exact(end), exact(capacity)));
         }
         if span / unit * unit < largest {
-            return Err(format!("requests of {} do not fit into {}", exact(largest), exact(span)));
+            return Err(format!("requests of {} do not fit in {}", exact(largest), exact(span)));
         }
         if let Distribution::Zones { zones, .. } = &self.distribution
             && span / unit < zones.len() as u64
@@ -369,11 +369,9 @@ fn mix(words: &Words, is_random: bool) -> Result<Mix, WorkloadError> {
     if let Some(name) = words.value("rw") {
         let allowed = match is_random {
             true => {
-                "randread, randwrite, randrw, randtrim or randtrimwrite; the sequential ones need 'sequential'"
+                "randread, randwrite, randrw, randtrim or randtrimwrite; sequential ones need 'sequential'"
             }
-            false => {
-                "read, write, rw, trim or trimwrite; the random ones need 'uniform' or another random kind"
-            }
+            false => "read, write, rw, trim or trimwrite; random ones need 'uniform' or another random kind",
         };
         mix = match pattern(name) {
             Some((random, mix)) if random == is_random => mix,
@@ -383,7 +381,7 @@ fn mix(words: &Words, is_random: bool) -> Result<Mix, WorkloadError> {
     let (read, trim) = (words.share("read")?, words.share("trim")?);
     match mix {
         Mix::TrimThenWrite if read.is_some() || trim.is_some() => {
-            Err(words.error("read= and trim= say nothing beside rw=trimwrite"))
+            Err(words.error("read= and trim= do not apply to rw=trimwrite"))
         }
         Mix::TrimThenWrite => Ok(mix),
         Mix::Share { read: read_before, trim: trim_before } => {
@@ -403,7 +401,7 @@ fn sizes(words: &Words) -> Result<Sizes, WorkloadError> {
         return Ok(if is_jesd219 { jesd219::sizes() } else { Sizes::Fixed(DEFAULT_BLOCK_BYTES) });
     };
     if is_jesd219 {
-        return Err(words.error("bs= changes nothing here: the sizes are those of JESD219"));
+        return Err(words.error("bs= does not apply: the sizes are those of JESD219"));
     }
     let size = |text: &str| {
         let bytes = words::size(text).map_err(|error| words.error(format!("bs: {error}")))?;
@@ -418,7 +416,7 @@ fn sizes(words: &Words) -> Result<Sizes, WorkloadError> {
     let mut parts = Vec::new();
     for part in value.split(',') {
         let Some((bytes, weight)) = part.split_once('/') else {
-            return Err(words.wrong("bs", "one size, or SIZE/SHARE,SIZE/SHARE as in 4KiB/60%,64KiB/40%"));
+            return Err(words.wrong("bs", "one size, or SIZE/SHARE,SIZE/SHARE, e.g. 4KiB/60%,64KiB/40%"));
         };
         let weight =
             quantity::fraction(weight.trim()).map_err(|error| words.error(format!("bs: {error}")))?;
@@ -426,7 +424,7 @@ fn sizes(words: &Words) -> Result<Sizes, WorkloadError> {
     }
     let sum: f64 = parts.iter().map(|&(_, weight)| weight).sum();
     if (sum - 1.0).abs() > 1e-6 {
-        return Err(words.wrong("bs", "the shares of the sizes must make 100 %"));
+        return Err(words.wrong("bs", "the shares of the sizes must add up to 100 %"));
     }
     Ok(Sizes::Split(parts))
 }

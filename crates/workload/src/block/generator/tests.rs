@@ -300,11 +300,11 @@ fn wrong_texts_are_explained() {
         (
             "uniform rw=write",
             "workload 'uniform rw=write': rw=write is wrong: randread, randwrite, randrw, randtrim or randtrimwrite; \
-             the sequential ones need 'sequential'",
+             sequential ones need 'sequential'",
         ),
         (
             "uniform rate=20k/s qd=3",
-            "workload 'uniform rate=20k/s qd=3': qd= is a closed loop and rate= an open one: give one of them",
+            "workload 'uniform rate=20k/s qd=3': qd= is a closed loop and rate= an open one: give only one",
         ),
         (
             "uniform read=70% trim=40%",
@@ -312,7 +312,7 @@ fn wrong_texts_are_explained() {
         ),
         (
             "hotcold hot=80",
-            "workload 'hotcold hot=80': hot=80 is wrong: SPACE/ACCESSES in percent, both above 0 and below 100, as \
+            "workload 'hotcold hot=80': hot=80 is wrong: SPACE/ACCESSES in percent, both above 0 and below 100, e.g. \
              in 20/80: 20 % of the space gets 80 % of the accesses",
         ),
         ("zipf theta=-1", "workload 'zipf theta=-1': theta=-1 is wrong: a number above 0, at most 10"),
@@ -339,11 +339,11 @@ fn sizes_need_no_unit() {
 #[test]
 fn what_does_not_fit_is_explained() {
     for (text, expected) in [
-        ("uniform span=2MiB", "w: it reaches to 2 MiB and the device ends at 1 MiB"),
+        ("uniform span=2MiB", "w: it extends to 2 MiB, but the device ends at 1 MiB"),
         ("uniform offset=1000B", "w: offset 1 kB is not a multiple of 512 B"),
-        ("uniform bs=2MiB", "w: requests of 2 MiB do not fit into 1 MiB"),
+        ("uniform bs=2MiB", "w: requests of 2 MiB do not fit in 1 MiB"),
         ("hotcold span=4KiB", "w: 1 blocks are too few for 2 zones"),
-        ("uniform offset=4MiB", "w: requests of 4 KiB do not fit into 0 B"),
+        ("uniform offset=4MiB", "w: requests of 4 KiB do not fit in 0 B"),
     ] {
         let error = GeneratorSpec::parse(text).unwrap().open("w", 1 << 20, SEED).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");

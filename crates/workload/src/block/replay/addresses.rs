@@ -94,7 +94,7 @@ fn lay_out(columns: &mut Columns) -> Result<(), String> {
         next = end
             .checked_next_multiple_of(VOLUME_UNIT_BYTES)
             .and_then(|length| next.checked_add(length))
-            .ok_or("its volumes together pass 2^64 bytes")?;
+            .ok_or("its volumes together exceed 2^64 bytes")?;
     }
     columns.update(|_, request| {
         if request.bytes > 0 {
@@ -242,19 +242,17 @@ fn too_large(columns: &Columns, spec: &ReplaySpec, part_bytes: u64, copies: u32,
         1 => format!("the device has {}", display_bytes(part_bytes)),
         _ => format!("each of {copies} copies has {}", display_bytes(part_bytes)),
     };
-    let reach = format!("its requests reach to {} and {room}", display_bytes(end));
+    let reach = format!("its requests extend to {}, but {room}", display_bytes(end));
     if spec.compact.is_some() {
-        return format!(
-            "{reach}, though it is compacted; add wrap (addresses modulo the room) or first=TIME"
-        );
+        return format!("{reach}, even compacted; add wrap (addresses modulo the capacity) or first=TIME");
     }
     let squeezed = touched(columns, VOLUME_UNIT_BYTES).len() as u64 * VOLUME_UNIT_BYTES;
     if squeezed <= part_bytes {
         let size = display_bytes(squeezed);
         return format!(
-            "{reach}; add compact (only {size} of it is touched) or wrap (addresses modulo the room)"
+            "{reach}; add compact (only {size} of it is touched) or wrap (addresses modulo the capacity)"
         );
     }
     let size = display_bytes(squeezed);
-    format!("{reach}; add wrap (addresses modulo the room); compact would still need {size}")
+    format!("{reach}; add wrap (addresses modulo the capacity); compact would still need {size}")
 }

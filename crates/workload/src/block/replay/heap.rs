@@ -24,7 +24,7 @@ pub(super) fn read(name: &str, options: &ReadOptions) -> Result<(Columns, ReadRe
     }
     let refuse = |reason| Err(WorkloadError::DoesNotFit { what: format!("{PREFIX}{name}"), reason });
     if options.format.is_some() || !options.volumes.is_empty() {
-        return refuse("it has neither a format nor volumes".into());
+        return refuse("it takes neither a format nor volumes".into());
     }
     match program::program(name) {
         Some(Ok(columns)) => {

@@ -72,12 +72,12 @@ impl fmt::Display for ReplayReport {
             write!(f, " (recorded over {})", display_bytes(self.recorded_bytes))?;
         }
         if self.widened > 0 {
-            write!(f, "; {} widened by {} in all", self.widened, display_bytes(self.widened_bytes))?;
+            write!(f, "; {} widened by {} in total", self.widened, display_bytes(self.widened_bytes))?;
         }
         for (count, what) in [
             (self.too_late, "too late"),
             (self.narrowed_trims, "trims narrowed"),
-            (self.dropped_trims, "trims of nothing left out"),
+            (self.dropped_trims, "empty trims left out"),
             (self.wrapped, "wrapped"),
         ] {
             if count > 0 {
@@ -150,8 +150,8 @@ impl Replay {
         let tenants = Tenants { part_bytes, first_row, next: BinaryHeap::new() };
         let mut program = None;
         if spec.keeps_think {
-            let none = "it has no response times, so that nobody knows when its program waited and when it computed; \
-                        `nvlab serve --record FILE.nvt` records them, traces of format msr have them";
+            let none = "it has no response times, so it is unknown when its program waited and when it computed; \
+                    `nvlab serve --record FILE.nvt` records them, and traces of format msr have them";
             program = Some(Arc::new(Program::of(&columns).ok_or_else(|| refuse(none.to_owned()))?));
         }
         let columns = Arc::new(columns);

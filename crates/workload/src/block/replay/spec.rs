@@ -99,7 +99,7 @@ impl ReplaySpec {
         let action = match words.value("action").map(str::as_bytes) {
             None => b'D',
             Some(&[letter]) if letter.is_ascii_uppercase() => letter,
-            Some(_) => return Err(words.wrong("action", "one blkparse action, as D, Q or C")),
+            Some(_) => return Err(words.wrong("action", "one blkparse action, e.g. D, Q or C")),
         };
         let mut compact = words.quantity("compact", words::size)?;
         if bare_compact {
@@ -124,12 +124,13 @@ impl ReplaySpec {
             Some(_) => return Err(words.wrong("think", "keep")),
         };
         if let Some(key) = NOT_WITH_THINK.iter().find(|key| keeps_think && words.value(key).is_some()) {
-            return Err(words
-                .error(format!("{key} cannot be with think=keep: the program runs once, at its own pace")));
+            return Err(words.error(format!(
+                "{key} cannot be combined with think=keep: the program runs once, at its own pace"
+            )));
         }
         let clips_trims = words.flag("clip-trims");
         if clips_trims && compact.is_none() {
-            return Err(words.error("clip-trims needs compact: it says what is squeezed out"));
+            return Err(words.error("clip-trims needs compact: it extends what compact removes"));
         }
         let table = table(&words, format)?;
         let volumes = words.value("volume").map(|names| names.split(',').map(str::to_owned).collect());

@@ -132,18 +132,18 @@ fn a_trace_too_large_says_what_to_add() {
         |text: &str, capacity: u64| Replay::new(small(), &spec(text), capacity, 1).unwrap_err().to_string();
     assert_eq!(
         reason("", 4 * MIB),
-        "t.nvt: its requests reach to 100 MiB and the device has 4 MiB; add compact (only 2 MiB of it is touched) \
-         or wrap (addresses modulo the room)"
+        "t.nvt: its requests extend to 100 MiB, but the device has 4 MiB; add compact (only 2 MiB of it is touched) \
+         or wrap (addresses modulo the capacity)"
     );
     assert_eq!(
         reason("", MIB),
-        "t.nvt: its requests reach to 100 MiB and the device has 1 MiB; add wrap (addresses modulo the room); \
+        "t.nvt: its requests extend to 100 MiB, but the device has 1 MiB; add wrap (addresses modulo the capacity); \
          compact would still need 2 MiB"
     );
     assert_eq!(
         reason("compact", MIB),
-        "t.nvt: its requests reach to 1.01 MiB and the device has 1 MiB, though it is compacted; add wrap \
-         (addresses modulo the room) or first=TIME"
+        "t.nvt: its requests extend to 1.01 MiB, but the device has 1 MiB, even compacted; add wrap \
+         (addresses modulo the capacity) or first=TIME"
     );
     assert!(reason("copies=2", 64 * MIB).contains("each of 2 copies has 32 MiB"));
     assert_eq!(reason("wrap", 4096), "t.nvt: request 3 of 8 KiB is larger than the room of 4 KiB");
@@ -244,7 +244,7 @@ fn texts_are_read_and_slips_explained() {
         ("a.csv think=drop", "workload 'a.csv think=drop': think=drop is wrong: keep"),
         (
             "a.csv think=keep qd=4",
-            "workload 'a.csv think=keep qd=4': qd cannot be with think=keep: the program runs once, at its own pace",
+            "workload 'a.csv think=keep qd=4': qd cannot be combined with think=keep: the program runs once, at its own pace",
         ),
         (
             "a.csv compact=6KiB align=4KiB",

@@ -27,7 +27,7 @@ impl Tpcc {
         );
         let (added, room) = (self.added_bytes(), (self.pages - database.loaded_pages) as u64 * page);
         let transactions = room as f64 / added;
-        let _ = writeln!(text, "a transaction adds {added:.0} B in the mean: room for {transactions:.0}");
+        let _ = writeln!(text, "a transaction adds {added:.0} B on average: room for {transactions:.0}");
         let tables = [
             (WAREHOUSE, &database.warehouse),
             (DISTRICT, &database.district),

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_what_a_list_does() {
+    fn a_pool_evicts_as_an_lru_list_does() {
         for (seed, frames, pages) in
             [(1, 1, 3), (2, 2, 3), (3, 8, 40), (4, 30, 31), (5, 50, 20), (6, 100, 400)]
         {

@@ -55,14 +55,14 @@ impl TpccConfig {
             checkpoint_every: match words.value("checkpoint") {
                 None | Some("off") => 0,
                 Some(value) => counted(value)
-                    .ok_or_else(|| words.wrong("checkpoint", "off, or as in 10k transactions"))?,
+                    .ok_or_else(|| words.wrong("checkpoint", "off, or a count such as 10k transactions"))?,
             },
             log: words.on_off("log")?.unwrap_or(default.log),
             warm_up: match words.value("warm-up") {
                 None | Some("full") => None,
                 Some("off") => Some(0),
                 Some(value) => {
-                    let allowed = "full (until the pool is), off, or as in 10k transactions";
+                    let allowed = "full (until the pool is full), off, or a count such as 10k transactions";
                     Some(counted(value).ok_or_else(|| words.wrong("warm-up", allowed))?)
                 }
             },
@@ -84,7 +84,7 @@ impl TpccConfig {
         let span = self.span.unwrap_or(capacity);
         if span > capacity {
             let (end, capacity) = (told_bytes(span), told_bytes(capacity));
-            return refuse(format!("it may grow to {end} and the device ends at {capacity}"));
+            return refuse(format!("it may grow to {end}, but the device ends at {capacity}"));
         }
         let pages = u32::try_from(span / page).unwrap_or(u32::MAX - 1);
         let needed = |warehouses: u32| Database::pages_for(warehouses, self.page_bytes, self.log);
@@ -95,14 +95,16 @@ impl TpccConfig {
             };
             let bytes = quantity::display_bytes(needed(self.warehouses) * page);
             return refuse(format!(
-                "{} warehouses take {bytes}, {} are there: {advice}",
+                "{} warehouses take {bytes}, {} are available: {advice}",
                 self.warehouses,
                 told_bytes(span)
             ));
         }
         if self.frames() >= pages && self.checkpoint_every == 0 && !self.log {
             let (pool, span) = (told_bytes(self.pool_bytes), told_bytes(span));
-            return refuse(format!("the pool of {pool} holds all {span}: nothing would ever be written"));
+            return refuse(format!(
+                "the pool of {pool} holds the whole database of {span}: nothing would ever be written"
+            ));
         }
         Ok(Tpcc::new(self, pages, seed))
     }

@@ -246,7 +246,7 @@ fn requests_stay_inside_and_the_end_is_reached() {
 }
 
 #[test]
-fn the_same_for_ever() {
+fn requests_stay_the_same_across_versions() {
     let hash = |text: &str, seed: u64| {
         let requests = requests(&mut open_on(text, SMALL_BYTES, seed), 200_000);
         requests.iter().fold(0u64, |sum, request| {
@@ -338,10 +338,10 @@ fn wrong_texts_say_what_is_allowed() {
         ("tpcc pool=1MiB", "pool=1 MiB is wrong: at least 1024 pages, 4 MiB"),
         ("tpcc mix=all", "mix=all is wrong: new-order or full"),
         ("tpcc log=yes", "log=yes is wrong: on or off"),
-        ("tpcc checkpoint=0", "checkpoint=0 is wrong: off, or as in 10k transactions"),
+        ("tpcc checkpoint=0", "checkpoint=0 is wrong: off, or a count such as 10k transactions"),
         (
             "tpcc warm-up=some",
-            "warm-up=some is wrong: full (until the pool is), off, or as in 10k transactions",
+            "warm-up=some is wrong: full (until the pool is full), off, or a count such as 10k transactions",
         ),
         ("tpcc rate=1k/s qd=2", "qd= is a closed loop and rate= an open one"),
         ("tpcc until=1e6 io", "until=1e6 io is wrong: a time (60 s) or a number (1e6 transactions)"),
@@ -361,7 +361,7 @@ fn wrong_texts_say_what_is_allowed() {
     let message = refused("tpcc", 64 << 20, 512);
     assert!(message.contains("one warehouse is too large"), "{message}");
     let message = refused("tpcc warehouses=2 span=2GiB", 1 << 30, 512);
-    assert!(message.contains("it may grow to 2 GiB and the device ends at 1 GiB"), "{message}");
+    assert!(message.contains("it may grow to 2 GiB, but the device ends at 1 GiB"), "{message}");
     let message = refused("tpcc warehouses=2 pool=2GiB", 1 << 30, 512);
     assert!(
         message.contains("the pool of 2 GiB holds all 1 GiB: nothing would ever be written"),

@@ -88,7 +88,7 @@ impl TpcaConfig {
         if records * record_bytes as u64 > SPACE_MAX {
             let space = quantity::display_bytes(SPACE_MAX);
             return Err(format!(
-                "{records} records of {record_bytes} B pass the {space} that pointers of 4 B reach"
+                "{records} records of {record_bytes} B exceed the {space} addressable by pointers of 4 B"
             ));
         }
         Ok(())
@@ -130,7 +130,8 @@ impl TpcaConfig {
             branches => format!("branches={branches} would fit"),
         };
         let exact = quantity::told_bytes;
-        let reason = format!("it takes {} and the memory holds {}: {advice}", exact(needed), exact(capacity));
+        let reason =
+            format!("it takes {}, but the memory holds {}: {advice}", exact(needed), exact(capacity));
         Err(WorkloadError::DoesNotFit { what: what.to_owned(), reason })
     }
 }

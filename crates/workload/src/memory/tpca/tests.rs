@@ -238,9 +238,9 @@ fn wrong_texts_say_what_is_allowed() {
         ("tpca record=102B", "record=102 is wrong: a multiple of 4 B, at least 8 B"),
         ("tpca history=yes", "history=yes is wrong: on or off"),
         ("tpca reads=all", "reads=all is wrong: balance or record"),
-        ("tpca arrivals=regular", "arrivals= needs rate=, as in rate=10k/s"),
+        ("tpca arrivals=regular", "arrivals= needs rate=, e.g. rate=10k/s"),
         ("tpca until=1e6 io", "until=1e6 io is wrong: a time (60 s) or a number (1e6 transactions)"),
-        ("tpca branches=1000", "pass the 4 GiB that pointers of 4 B reach"),
+        ("tpca branches=1000", "exceed the 4 GiB addressable by pointers of 4 B"),
     ] {
         let message = reason(text);
         assert!(message.starts_with(&format!("workload '{text}': ")), "{message}");
@@ -253,7 +253,7 @@ fn wrong_texts_say_what_is_allowed() {
     let fitted = TpcaConfig::parse("tpca branches=fit").unwrap();
     assert_eq!(fitted.open("workload", 1 << 30, 1).unwrap().branches.count, 99);
     let message = fitted.open("workload 'tpca branches=fit'", 1 << 20, 1).unwrap_err().to_string();
-    assert!(message.contains("and the memory holds 1 MiB: accounts= makes branches smaller"), "{message}");
+    assert!(message.contains("but the memory holds 1 MiB: accounts= makes branches smaller"), "{message}");
     let spec = WorkloadSpec::parse("tpca").unwrap();
     let message = spec.open(Target::blocks(2 << 30, 512), 1).unwrap_err().to_string();
     assert!(message.contains("loads and stores words of a memory"), "{message}");

@@ -12,7 +12,7 @@ fn options_of_newer_examples_are_known() {
         "apptag_mask, num_range, random_sequence_stride, rocm_io, write_mode, zone_reset_threshold"
     ));
     assert!(
-        notes.contains("left out: atomic: whether a power cut may tear a write is the design's"),
+        notes.contains("ignored: atomic: whether a power cut may tear a write is a property of the design"),
         "{notes}"
     );
     for (option, why) in [
@@ -20,11 +20,11 @@ fn options_of_newer_examples_are_known() {
         ("write_mode=zeroes", "only data is written; zeroes, uncor and verify are not simulated"),
         (
             "random_distribution=sequence:2,0,1",
-            "sequences of blocks are not drawn; give the requests as a trace (nvlab explain formats)",
+            "sequences of blocks are not supported; give the requests as a trace (nvlab explain formats)",
         ),
     ] {
         let name = option.split('=').next().unwrap();
-        let expected = format!("t.fio:3: {name} is not done here: {why}");
+        let expected = format!("t.fio:3: {name} is not supported: {why}");
         assert_eq!(reason(&format!("[a]\nrw=randwrite\n{option}\n")), expected);
     }
 }
@@ -34,7 +34,7 @@ fn zones_are_one_clear_line() {
     let text = "[global]\nzonemode=zbd\nzonesize=256M\nmax_open_zones=32\n[a]\nrw=randwrite\noffset=9z\nsize=40z\n\
                 offset_increment=1Z\n";
     let expected =
-        "is not done here: zoned devices and strides are not simulated; use offset and size in bytes";
+        "is not supported: zoned devices and strides are not simulated; use offset and size in bytes";
     assert_eq!(reason(text), format!("t.fio:2: zonemode {expected}"));
     assert_eq!(reason("[a]\noffset=9z\nsize=40z\n"), format!("t.fio:2: offset {expected}"));
 }
@@ -49,7 +49,7 @@ fn sizes_are_calculated() {
 #[test]
 fn an_offset_behind_the_device_says_so() {
     let error = parse("[dev1]\noffset=140660178944\nsize=10G\n").open(64 << 30, 1).unwrap_err().to_string();
-    let expected = "t.fio: [dev1]: it begins at 131 GiB, and the device ends at 64 GiB: give a smaller offset, or a \
+    let expected = "t.fio: [dev1]: it starts at 131 GiB, but the device ends at 64 GiB: give a smaller offset, or a \
                     larger device";
     assert_eq!(error, expected);
 }
@@ -58,8 +58,8 @@ fn an_offset_behind_the_device_says_so() {
 fn pauses_beside_a_rate_are_noted() {
     let notes = |more: &str| parse(&format!("[a]\nrw=read\nthinktime=1ms\n{more}")).notes.join("\n");
     assert!(!notes("").contains("thinktime"));
-    assert!(notes("rate=1m\n").contains("[a]: thinktime beside a rate: what a pause delays is caught up"));
-    assert!(notes("rate_iops=9\nrate_ignore_thinktime\n").contains("pauses do not count for the rate"));
+    assert!(notes("rate=1m\n").contains("[a]: thinktime with a rate: the job catches up after a pause"));
+    assert!(notes("rate_iops=9\nrate_ignore_thinktime\n").contains("pauses do not count towards the rate"));
 }
 
 /// What fio 3.33 wrote by its iolog: first and last offset in units of 4 KiB, and how many.
@@ -98,7 +98,7 @@ fn options_that_make_other_requests_are_refused() {
     for option in ["create_only=1", "create_only", "pre_read=1"] {
         let name = option.split('=').next().unwrap();
         let why = reason(&format!("[a]\nrw=randread\n{option}\n"));
-        assert!(why.starts_with(&format!("t.fio:3: {name} is not done here: ")), "{why}");
+        assert!(why.starts_with(&format!("t.fio:3: {name} is not supported: ")), "{why}");
     }
     assert_eq!(requests("[a]\nrw=write\nbs=1m\nsize=2m\npre_read=0\n").len(), 2);
 }
