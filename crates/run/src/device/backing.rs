@@ -2,7 +2,6 @@
 //! make a device over any of them, new from the factory or recovered.
 
 use super::Observed;
-use super::backed::Backed;
 use super::memory::{self, NotEnough};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_design::{PageMapped, Payload};
@@ -82,7 +81,7 @@ impl Backing for NoBytes {
     }
 }
 
-/// Media that keep bytes, in stores of any kind: a device over them is compiled once ([`Over`]).
+/// Media that keep bytes, in stores of any kind: a device over them is compiled once.
 pub trait Media {
     /// See [`Backing::store`].
     fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError>;
@@ -107,37 +106,6 @@ pub trait Media {
     /// An error that names the place of a medium that holds something else than an earlier program left in it.
     fn damaged(&self, medium: &str, why: String) -> BuildError {
         BuildError::Recovery(format!("{medium}: {why}"))
-    }
-}
-
-/// Builds devices over media.
-pub(crate) struct Over<'a>(pub &'a dyn Media);
-
-impl Backing for Over<'_> {
-    type Store = AnyStore;
-    type PageMap = Backed<AnyStore>;
-    fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
-        self.0.store(medium, bytes)
-    }
-    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
-        self.0.store_in_place(medium, bytes)
-    }
-    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<AnyStore, BuildError> {
-        self.0.array_store(name, geometry)
-    }
-    fn payload(&self) -> Payload {
-        self.0.payload()
-    }
-    fn is_used(&self) -> bool {
-        self.0.is_used()
-    }
-    fn page_map(
-        &self,
-        page: &PageMapped,
-        seed: u64,
-        nand: Nand<AnyStore>,
-    ) -> Result<(Backed<AnyStore>, Time), BuildError> {
-        Backed::open(self.0, page, seed, nand)
     }
 }
 

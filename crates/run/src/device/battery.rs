@@ -67,7 +67,7 @@ impl<S: Store> Battery<S> {
     }
 
     /// Keeps the unit in a place of the buffer, which was written as number `sequence`.
-    pub fn keep(&mut self, place: u64, lpa: u32, sequence: u64, data: &[u8]) {
+    pub(super) fn keep(&mut self, place: u64, lpa: u32, sequence: u64, data: &[u8]) {
         let at = self.unit_at(self.free_entry);
         let sequence = sequence.to_le_bytes();
         let crc = crc32c(&[&sequence, &lpa.to_le_bytes(), data]);
@@ -81,7 +81,7 @@ impl<S: Store> Battery<S> {
     }
 
     /// Keeps the trim with number `sequence`. One directly after the last merges with it, as in the controller's journal.
-    pub fn keep_trim(&mut self, extent: Extent, sequence: u64) {
+    pub(super) fn keep_trim(&mut self, extent: Extent, sequence: u64) {
         let merges =
             |&(last, before): &(Extent, u64)| last.end() == extent.start as u64 && before + 1 == sequence;
         let merged = self.last_trim.filter(merges);
@@ -149,7 +149,7 @@ impl<S: Store> Battery<S> {
     }
 
     /// Clears every entry, oldest first: all units are programmed.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         let units = (0..=self.units).map(|slot| self.unit_at(slot));
         let trims = (0..self.trims.len() as u64).map(|slot| self.trim_at(slot));
         for (_, at) in self.filled(units.chain(trims)) {

@@ -29,6 +29,7 @@ pub mod fsms;
 pub mod hftl;
 pub mod maps;
 pub mod memory;
+mod over;
 mod page_map;
 pub mod power;
 pub mod pram;
@@ -36,11 +37,11 @@ mod ram_disk;
 pub mod served;
 
 pub use any::{AnyDevice, any};
-pub(crate) use backing::Over;
 pub use backing::{Backing, BuildError, InMemory, Media, NoBytes, new_page_map};
 pub use build::{Visit, build};
 pub use carrying::Carrying;
 pub use maps::{Fill, Maps, RegionMap};
+pub(crate) use over::Over;
 pub use power::Device;
 pub use served::ServedDevice;
 
