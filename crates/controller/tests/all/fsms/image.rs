@@ -6,6 +6,7 @@ use fatfs::FatType;
 use nvlab_controller::Controller;
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms, SECTOR};
 use nvlab_units::{Extent, Span, Time};
+use std::collections::BTreeSet;
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 
 /// Looks at the device after a write: what was written, the image before, and when the write began and ended.
@@ -34,6 +35,8 @@ pub struct Disk<C> {
     pub image: Image,
     pub now: Time,
     position: u64,
+    /// Sectors written since they were last trimmed: the others are zero.
+    written: BTreeSet<u32>,
     pub hook: Option<Hook<C>>,
     /// Sectors that were trimmed.
     pub absorbed: u32,
@@ -42,7 +45,7 @@ pub struct Disk<C> {
 impl<C: Behind> Disk<C> {
     pub fn new(device: Fsms<C>) -> Disk<C> {
         let image = Image(vec![0; device.capacity_units() as usize * SECTOR]);
-        Disk { device, image, now: Time::ZERO, position: 0, hook: None, absorbed: 0 }
+        Disk { device, image, now: Time::ZERO, position: 0, written: BTreeSet::new(), hook: None, absorbed: 0 }
     }
 
     /// What the device trimmed, the image forgets: whole free clusters, and nothing else.
@@ -54,18 +57,19 @@ impl<C: Behind> Disk<C> {
             FatKind::Fat32 => FatType::Fat32,
         };
         let walk = Walk::new(&self.image.0, kind);
-        let free: Vec<u32> = (2..walk.clusters + 2).filter(|&cluster| walk.is_free(cluster)).collect();
         let per_cluster = (walk.cluster_bytes / SECTOR) as u32;
-        let first: Vec<u32> = free.into_iter().map(|cluster| walk.sector(cluster)).collect();
+        let is_free = |sector: u32| {
+            let cluster = sector.checked_sub(walk.sector(2)).map(|at| 2 + at / per_cluster);
+            cluster.is_some_and(|cluster| cluster < walk.clusters + 2 && walk.is_free(cluster))
+        };
         let mut bytes = [0; SECTOR];
-        for sector in first.into_iter().flat_map(|sector| sector..sector + per_cluster) {
-            let plain = &mut self.image.0[sector as usize * SECTOR..][..SECTOR];
-            if plain.iter().any(|&byte| byte != 0) {
-                self.device.read(self.now, Extent::one(sector), &mut bytes).unwrap();
-                if bytes == [0; SECTOR] {
-                    plain.fill(0);
-                    self.absorbed += 1;
-                }
+        for sector in self.written.iter().copied().filter(|&sector| is_free(sector)).collect::<Vec<u32>>() {
+            self.device.read(self.now, Extent::one(sector), &mut bytes).unwrap();
+            if bytes == [0; SECTOR] {
+                self.written.remove(&sector);
+                let plain = &mut self.image.0[sector as usize * SECTOR..][..SECTOR];
+                self.absorbed += u32::from(*plain != [0; SECTOR]);
+                plain.fill(0);
             }
         }
     }
@@ -108,6 +112,7 @@ impl<C: Behind> Write for Disk<C> {
         let extent = self.extent(count);
         let old = self.image.sectors(extent).to_vec();
         self.image.0[self.position as usize..][..count].copy_from_slice(&data[..count]);
+        self.written.extend(extent.units());
         let at = self.now;
         if self.hook.is_some() {
             self.device.behind_mut().settle(at);
