@@ -45,7 +45,15 @@ pub struct Disk<C> {
 impl<C: Behind> Disk<C> {
     pub fn new(device: Fsms<C>) -> Disk<C> {
         let image = Image(vec![0; device.capacity_units() as usize * SECTOR]);
-        Disk { device, image, now: Time::ZERO, position: 0, written: BTreeSet::new(), hook: None, absorbed: 0 }
+        Disk {
+            device,
+            image,
+            now: Time::ZERO,
+            position: 0,
+            written: BTreeSet::new(),
+            hook: None,
+            absorbed: 0,
+        }
     }
 
     /// What the device trimmed, the image forgets: whole free clusters, and nothing else.
