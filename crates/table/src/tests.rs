@@ -1,3 +1,5 @@
+//! Tables come back from their files as they were; what is no table is refused.
+
 use super::*;
 
 fn sample(rows: u64) -> Table {

@@ -64,6 +64,28 @@ pub struct ReplaySpec {
     pub stream: u8,
 }
 
+/// The extent that `compact` keeps together, and the unit of `align`.
+fn extent_and_unit(words: &Words, bare_compact: bool) -> Result<(Option<u64>, Option<u64>), WorkloadError> {
+    let mut compact = words.quantity("compact", words::size)?;
+    if bare_compact {
+        compact = Some(DEFAULT_EXTENT_BYTES);
+    }
+    let align = words.quantity("align", words::size)?;
+    let is_unit = |unit: u64| unit > 0 && unit <= 1 << 30;
+    if compact.is_some_and(|unit| !is_unit(unit)) {
+        return Err(words.wrong("compact", "an extent from 1 B to 1 GiB"));
+    }
+    if align.is_some_and(|unit| !is_unit(unit)) {
+        return Err(words.wrong("align", "a unit from 1 B to 1 GiB"));
+    }
+    if let (Some(extent), Some(unit)) = (compact, align)
+        && !extent.is_multiple_of(unit)
+    {
+        return Err(words.error("the extent of compact must be a multiple of align"));
+    }
+    Ok((compact, align))
+}
+
 impl ReplaySpec {
     /// The whole trace as it was recorded.
     pub fn new(path: impl Into<PathBuf>) -> ReplaySpec {
@@ -101,23 +123,7 @@ impl ReplaySpec {
             Some(&[letter]) if letter.is_ascii_uppercase() => letter,
             Some(_) => return Err(words.wrong("action", "one blkparse action, e.g. D, Q or C")),
         };
-        let mut compact = words.quantity("compact", words::size)?;
-        if bare_compact {
-            compact = Some(DEFAULT_EXTENT_BYTES);
-        }
-        let align = words.quantity("align", words::size)?;
-        let is_unit = |unit: u64| unit > 0 && unit <= 1 << 30;
-        if compact.is_some_and(|unit| !is_unit(unit)) {
-            return Err(words.wrong("compact", "an extent from 1 B to 1 GiB"));
-        }
-        if align.is_some_and(|unit| !is_unit(unit)) {
-            return Err(words.wrong("align", "a unit from 1 B to 1 GiB"));
-        }
-        if let (Some(extent), Some(unit)) = (compact, align)
-            && !extent.is_multiple_of(unit)
-        {
-            return Err(words.error("the extent of compact must be a multiple of align"));
-        }
+        let (compact, align) = extent_and_unit(&words, bare_compact)?;
         let keeps_think = match words.value("think") {
             None => false,
             Some("keep") => true,
