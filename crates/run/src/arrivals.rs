@@ -1,10 +1,11 @@
-//! Whether the host's queue in front of a device grows. In an open loop requests are wanted at their own times, served or not:
-//! if more are offered than are served, each waits longer than the one before it, and latency tells how long the run was.
+//! Detects whether the host's queue in front of a device grows. In an open loop requests arrive at their own times,
+//! served or not: if more are offered than are served, each waits longer than the one before it, and latency depends
+//! on the length of the run.
 //!
-//! A line is fitted to the latency over the times at which requests were wanted. If `l` requests a second are offered and `m`
-//! served, the request wanted at `t` waits `t (l - m) / m`: the slope is `s = l / m - 1`, and the queue grows by
-//! `l - m = l s / (1 + s)` requests a second. It grows if the line explains the latencies, and rises over the run by at least
-//! their mean (a queue that grows from the beginning on rises by twice the mean; one in balance does not rise).
+//! A line is fitted to the latency over the arrival times. If `l` requests a second are offered and `m` served, the
+//! request that arrives at `t` waits `t (l - m) / m`: the slope is `s = l / m - 1`, and the queue grows by
+//! `l - m = l s / (1 + s)` requests a second. It grows if the line explains the latencies, and rises over the run by
+//! at least their mean (a queue that grows from the beginning rises by twice the mean; one in balance does not rise).
 
 use crate::result::{ArrivalsResult, TenantResult};
 use nvlab_units::{Span, Time};

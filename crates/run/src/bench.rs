@@ -1,5 +1,5 @@
-//! How fast the simulator itself is: requests per CPU-second of one core, full timing, latency histogram and
-//! statistics on. A command, not a test: wall time informs, nothing is asserted here.
+//! Speed of the simulator itself: requests per CPU-second of one core, with full timing, latency histogram and
+//! statistics. A command, not a test: wall time is reported, nothing is asserted here.
 
 use crate::device::NoBytes;
 use crate::drive::{DeviceUnderTest, Limit, Watch, drive};

@@ -1,4 +1,4 @@
-//! Why a run has no result, or a device that is held no answer.
+//! Why a run has no result, or an open device cannot answer.
 
 use super::drive::DriveError;
 use nvlab_workload::WorkloadError;

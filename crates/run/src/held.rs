@@ -1,11 +1,11 @@
-//! A device that is held between batches of requests: whoever holds it decides what comes next.
+//! An open device that is idle between batches of requests: the caller decides what comes next.
 //!
-//! 1. Its time is simulated time. A batch begins when the one before is done, or later ([`HeldDevice::idle`]); what the device
-//!    has queued by then goes on in the background.
+//! 1. Its time is simulated time. A batch begins when the one before is done, or later ([`HeldDevice::idle`]); work
+//!    queued in the device by then continues in the background.
 //! 2. Between two batches no request is in flight. So a closed loop in two batches is not that loop in one.
-//! 3. What is measured begins when it is opened and after every power cut, as the counts of a controller do.
+//! 3. Measurement begins when it is opened and after every power cut, as the counts of a controller do.
 //!
-//! It has a loop of its own, which keeps the latency of every request: runs pay nothing for that.
+//! It has its own loop, which records the latency of every request: runs pay nothing for that.
 
 mod open;
 

@@ -1,7 +1,7 @@
-//! What is measured during a run: latencies per kind, and the windows of the run.
+//! Measurements during a run: latencies per kind, and the windows of the run.
 //!
 //! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
-//! kind of their own (`TRANSACTION`); its windows count transactions.
+//! separate kind (`TRANSACTION`); its windows count transactions.
 
 mod precision;
 

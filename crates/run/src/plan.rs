@@ -1,10 +1,10 @@
-//! From texts to runs: what a user asks for, read and checked before anything is simulated.
+//! From texts to runs: the user's parameters, read and checked before anything is simulated.
 //!
 //! 1. A mistake in a workload or a limit is reported before the first run begins.
-//! 2. The key of a task names everything its result depends on, the content of trace and job files included:
-//!    a result with the same key may be reused.
-//! 3. A trace is read once, however many tasks replay it, and again only if all traces together take much memory; each
-//!    running task holds one copy of it. Any other workload is opened once for each task.
+//! 2. The key of a task names everything its result depends on, including the contents of trace and job files: a
+//!    result with the same key may be reused.
+//! 3. A trace is read once, however many tasks replay it, and again only if all traces together take much memory;
+//!    each running task holds one copy of it. Any other workload is opened once for each task.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! What a run measured: plain data, in base units, the unit in the name. `result.json` is this, field by
-//! field; a field is never renamed within a schema version.
+//! The result of a run: plain data, in base units, the unit in the name. `result.json` is this, field by field; a
+//! field is never renamed within a schema version.
 
 mod doubts;
 mod lifetime;

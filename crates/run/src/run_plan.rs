@@ -1,4 +1,4 @@
-//! What to run, and how far; what a run is doing.
+//! The parameters of a run and its end; the phases of a run.
 
 use crate::drive::Limit;
 use crate::preparation::Preparation;

@@ -1,8 +1,8 @@
-//! Mean and 95 % interval of a few runs, each with a preparation and seeds of its own (Student's t, two-sided).
+//! Mean and 95 % interval of a few runs, each with its own preparation and seed (Student's t, two-sided).
 //!
-//! The spread of the runs contains both what they measured and how their devices came to their state, but three runs may agree by
-//! accident. Each run also knows how exact it is itself (its `precision`): the wider of both intervals counts, and of a single run
-//! there is only the second.
+//! The spread of the runs contains both their measurements and how their devices reached their state, but three runs
+//! may agree by accident. Each run also has its own `precision`: the wider of the two intervals counts, and for a
+//! single run there is only the second.
 
 use crate::metric::{Metric, Unit};
 use crate::number::Shown;

@@ -1,4 +1,4 @@
-//! An open log and what belongs to it.
+//! An open log and its segments.
 
 use crate::core::{Core, Flush, Memory, Options, RawTransaction, Recovery, Restore, Statistics, Truncation};
 use crate::region::Region;

@@ -1,7 +1,7 @@
-//! Maps of a device for those who watch it: what each region of its media holds, and how worn it is.
+//! Maps of a device for the live page: the contents and the wear of each region of its media.
 //!
-//! They are neutral to the medium: a region is a block of flash, a segment of eNVy, a stretch of lines of a memory. What a
-//! controller does not count is left out. They are made when somebody looks; no request pays for them.
+//! They are independent of the medium: a region is a block of flash, a segment of eNVy, a range of lines of a memory.
+//! Values that a controller does not count are left out. They are made on request; no I/O request pays for them.
 
 use super::ArrayInsides;
 use super::pram::Pram;

@@ -1,10 +1,10 @@
-//! How much memory a device takes, before it is built; and how much this machine has left.
+//! Memory that a device will need, before it is built; and memory available on this computer.
 //!
 //! Each kind of controller counts its tables and media as they are laid out
-//! ([`Kind::memory_bytes`](nvlab_design::Kind::memory_bytes)); a fixed share on top covers what is small.
-//! `tests/memory.rs` compares the figure with devices that were built: it is what they take, or up to 15 % more. Bytes
-//! that media keep in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store takes no
-//! memory for what was never written, only address space, which the system may refuse too (`reservable`).
+//! ([`Kind::memory_bytes`](nvlab_design::Kind::memory_bytes)); a fixed share on top covers small amounts.
+//! `tests/memory.rs` compares the figure with devices that were built: it is what they take, or up to 15 % more.
+//! Bytes that media store in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store
+//! takes no memory for bytes never written, only address space, which the system may refuse too (`reservable`).
 
 use nvlab_design::{Design, Payload};
 

@@ -1,6 +1,6 @@
-//! A rotating disk below the host's cache: writes stay in the cache until a sync writes their sectors in order, reads are
-//! served by the cache (the host of system 001 has 384 MB of memory, slide 32; a log has 16). A sync that was started writes while the
-//! host does something else.
+//! A rotating disk below the host's cache: writes stay in the cache until a sync writes their sectors in order, reads
+//! are served by the cache (the host of system 001 has 384 MB of memory, slide 32; a log has 16). A started sync
+//! proceeds in parallel with the host.
 
 use super::clock::{Activity, Clock, power_failed};
 use nvlab_medium::disk::{Disk, DiskConfig};

@@ -1,12 +1,12 @@
-//! A NOR array as a character device: chips in lockstep, of which one step programs a byte each.
+//! A NOR array as a character device: chips in lockstep; one step programs a byte of each.
 //!
 //! An append of any alignment takes one step for every row of the gang that it touches: `n` bytes over `p` chips take
 //! between `n / p` and `(n - 1) / p + 2` steps. System 001 counts `n / p`: its emulator delays every byte by a share of a
 //! step.
 //!
-//! Erases may be put off: they are done while nothing else is, one after the other, and whatever comes suspends the one under way. So the
-//! array has a time of its own, in which its operations follow each other; the host waits for those it asks for. Whoever programs a
-//! block whose erase was put off waits for that.
+//! Erases may be deferred: they are executed while the array is idle, one after the other, and any other operation
+//! suspends the one in progress. So the array has its own clock, on which its operations follow each other; the host
+//! waits for those it issues. A program to a block with a deferred erase waits for that.
 
 use super::clock::{Activity, Clock, power_failed};
 use nvlab_medium::flash::{Nor, NorConfig};

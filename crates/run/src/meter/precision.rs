@@ -1,13 +1,14 @@
-//! How exactly a run knows its figures: 95 % intervals by batch means.
+//! Precision of a run's figures: 95 % intervals by batch means.
 //!
 //! The windows of a run are joined to a few batches, each so long that it hardly depends on the one before; the spread of the
 //! batches is that of the figure (Law, Simulation Modeling and Analysis, 9.5.3). Both 16 and 8 batches are tried, and the wider
 //! interval counts: where batches still depend on each other, as while a device drifts, eight show more of it. A figure that is a
 //! quotient of two sums (units programmed over units written) has the interval of a ratio estimator.
 //!
-//! Cleaning comes in bursts: the dies of a device clean nearly at the same time. A short run counts one burst more or less, and so
-//! its write amplification is off by a burst over its length; the batches differ by as much, so the interval contains that. What it
-//! cannot contain is how the device came to its state: runs that are repeated prepare anew for that.
+//! Cleaning comes in bursts: the dies of a device clean nearly at the same time. A short run counts one burst more or
+//! less, so its write amplification deviates by a burst over its length; the batches differ by as much, so the
+//! interval contains that. It cannot contain how the device reached its state: repeated runs prepare the device anew
+//! for that.
 
 use super::{OpTotals, Stretch, TRANSACTION, Totals};
 use crate::device::{Busy, Counters};

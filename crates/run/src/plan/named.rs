@@ -1,4 +1,4 @@
-//! A design as it is named in one argument: `ssd-tlc,ftl.clean.kind=fifo`.
+//! A design as named in one argument: `ssd-tlc,ftl.clean.kind=fifo`.
 
 use nvlab_design::{Design, DesignErrors};
 use nvlab_units::quantity::display_bytes;

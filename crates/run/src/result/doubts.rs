@@ -1,5 +1,5 @@
-//! What a reader must know before a figure of a run is used: how exactly it is known, and what a lifetime does not contain.
-//! Whoever shows a figure shows its doubts.
+//! Caveats to the figures of a run: their precision, and what a lifetime does not include. Code that shows a figure
+//! also shows its caveats.
 
 use super::RunResult;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! How long the flash of a device lasts.
+//! Lifetime of the flash of a device.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

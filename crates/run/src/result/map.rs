@@ -1,4 +1,4 @@
-//! What a result says of a map that is read on demand.
+//! The figures of a map that is read on demand.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Requests for blocks, watched.
 //!
-//! It has a loop of its own, so that runs that nobody watches pay nothing for it.
+//! It has its own loop, so that runs without an observer pay nothing for it.
 
 use super::sight::Onlooker;
 use super::tour::Tour;

@@ -1,4 +1,4 @@
-//! What a run shows, and what those who watch it have a say in.
+//! What a run shows, and what an observer can control.
 
 use crate::device::Observed;
 use crate::meter::Totals;

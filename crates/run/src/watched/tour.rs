@@ -1,4 +1,4 @@
-//! A watched run on its way: what is measured, and the device, whose power may fail.
+//! A watched run in progress: measurement, and the device, whose power may fail.
 
 use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::device::{AnyDevice, Observed};

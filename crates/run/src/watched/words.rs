@@ -1,4 +1,4 @@
-//! Transactions of loads and stores on a memory, watched: as [`crate::transactions`] runs them, with a look before each.
+//! Watched transactions of loads and stores on a memory: as [`crate::transactions`] runs them, observed before each.
 
 use super::sight::Onlooker;
 use super::tour::Tour;

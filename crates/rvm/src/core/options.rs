@@ -1,4 +1,4 @@
-//! How a log is used.
+//! Options of a log.
 
 use crate::record::Headers;
 use std::time::Duration;
