@@ -41,7 +41,7 @@ def _look(number: int) -> dict[str, Any]:
 def plot_latency(
     result: Result, kinds: tuple[str, ...], ax: matplotlib.axes.Axes | None
 ) -> matplotlib.axes.Axes:
-    """The distribution of latency; each nine of the share takes the same room."""
+    """The distribution of latency; each nine of the share has the same width."""
     ax = _axes(ax)
     table = result.latency_histogram
     rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -80,7 +80,7 @@ def plot_latency(
 
 
 def _entitle(ax: matplotlib.axes.Axes, result: Result) -> None:
-    """What was run as the title, and how the device was prepared as a line above the plot."""
+    """The run as the title, and how the device was prepared as a line above the plot."""
     prepared = _lines(f"prepared: {result.prepared}", 100)
     ax.set_title(_short(f"{result.design}: {result.workload}", 78), pad=8 + 10 * len(prepared))
     ax.annotate(
@@ -242,7 +242,7 @@ def plot_curves(
 def plot_pareto(
     table: Table, x: str, y: str, by: str | None, ax: matplotlib.axes.Axes | None
 ) -> matplotlib.axes.Axes:
-    """Every row as a point; those that no other beats in both are joined."""
+    """Every row as a point; those on the Pareto front are joined."""
     ax = _axes(ax)
     front = table.pareto(x, y)
     x, y = table.column_of(x), table.column_of(y)

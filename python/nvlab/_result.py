@@ -172,7 +172,7 @@ class Result:
         return self._run.cycles()
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Keeps it below a folder, as the command line does (JSON and Parquet); returns its own folder. One that is there
+        """Stores it below a folder, as the command line does (JSON and Parquet); returns its own folder. One that is there
         already stays as it is."""
         return self._run.save(Path(folder))
 
@@ -189,7 +189,7 @@ class Result:
     def plot_latency(
         self, *kinds: str, ax: matplotlib.axes.Axes | None = None
     ) -> matplotlib.axes.Axes:
-        """The distribution of latency: the share of requests that take no longer, with the tail stretched out."""
+        """The distribution of latency: the share of requests that take at most as long, with the tail stretched out."""
         from ._plots import plot_latency
 
         return plot_latency(self, kinds, ax)
@@ -201,7 +201,7 @@ class Result:
         return plot_write_amplification(self, ax)
 
     def plot_wear(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Erase counts: a map of the blocks, a row for each die; a histogram where the blocks are too many for a map."""
+        """Erase counts: a map of the blocks, a row for each die; a histogram if there are too many blocks for a map."""
         from ._plots import plot_wear
 
         return plot_wear(self, ax)
@@ -219,7 +219,7 @@ class Result:
         return f"<Result of {self.design} under {self.workload}, seed {self.seed}>"
 
     def __str__(self) -> str:
-        """What `nvlab run` prints."""
+        """The output of `nvlab run`."""
         return self._run.text(False, 100)
 
     def _repr_html_(self) -> str:
@@ -242,7 +242,7 @@ def _rebuilt(text: str, wall_s: float, folder: Path | None, reused: bool) -> Res
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """A result that was kept: its folder, or the `result.json` in it."""
+    """Loads a stored result: its folder, or the `result.json` in it."""
     return Result(_nvlab.Run.load(Path(path)))
 
 

@@ -210,9 +210,8 @@ impl<H: Brand> Heap<H> {
             layout,
             identity: match identity {
                 Some(identity) => identity,
-                None => {
-                    file::random_u64().map_err(Error::io("draw a random number for", &memory.path().display()))?
-                }
+                None => file::random_u64()
+                    .map_err(Error::io("draw a random number for", &memory.path().display()))?,
             },
             fingerprint: shape.fingerprint(),
             root: 0,

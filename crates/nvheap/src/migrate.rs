@@ -162,7 +162,8 @@ impl<'s, H: Brand> Migration<'s, H> {
             return Err(Error::Schema { why });
         };
         if place.is_fixed() {
-            let why = format!("{} is not a file, so it cannot be replaced by one of {self:?}", path.display());
+            let why =
+                format!("{} is not a file, so it cannot be replaced by one of {self:?}", path.display());
             return Err(Error::Invalid(why));
         }
         let replacement = Replacement::of(&file, path)?;

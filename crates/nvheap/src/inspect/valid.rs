@@ -142,7 +142,9 @@ impl Form {
 
     /// The variant that these bytes of an enum are.
     pub fn variant(&self, bytes: &[u8]) -> Result<&Variant, String> {
-        let Form::Enum { integer: kind, variants, .. } = self else { return Err("this is not a valid enum".into()) };
+        let Form::Enum { integer: kind, variants, .. } = self else {
+            return Err("this is not a valid enum".into());
+        };
         let number = integer(bytes, *kind);
         let found = variants.iter().find(|variant| variant.number == number);
         found.ok_or_else(|| format!("no variant has number {number}"))

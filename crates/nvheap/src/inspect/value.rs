@@ -204,7 +204,8 @@ impl<'v> Reader<'v> {
                 byte => return Err(Error::damaged(home, format!("{byte} is not a bool"))),
             }),
             Form::Char => Value::Char(
-                char::from_u32(number(CHAR) as u32).ok_or_else(|| Error::damaged(home, "this is not a valid char"))?,
+                char::from_u32(number(CHAR) as u32)
+                    .ok_or_else(|| Error::damaged(home, "this is not a valid char"))?,
             ),
             Form::NonZero(kind) if number(*kind) == 0 => {
                 return Err(Error::damaged(home, "this is not a valid NonZero integer: it is zero"));

@@ -231,6 +231,8 @@ fn is_value<T: Persist<H>, H: Brand>(tx: RawTx<'_>, home: u64, data: *const u64)
     // SAFETY: callers copied the words of the type there.
     match T::ANY_BYTES || unsafe { T::is_valid(data.cast()) } {
         true => Ok(()),
-        false => Err(tx.distrust(Error::damaged(home, format!("this is not a valid {}", std::any::type_name::<T>())))),
+        false => Err(
+            tx.distrust(Error::damaged(home, format!("this is not a valid {}", std::any::type_name::<T>())))
+        ),
     }
 }
