@@ -13,7 +13,7 @@ use nvlab_workload::{Batch, BlockWorkload, Request};
 
 /// With fewer latencies nothing is said.
 const SAMPLES_MIN: f64 = 16.0;
-/// A queue that grows by a smaller share of what is served does not grow.
+/// Growth by a smaller share of the served requests is ignored.
 const SLOPE_MIN: f64 = 0.01;
 /// The share of the variance of the latencies that the line must explain.
 const EXPLAINED_MIN: f64 = 0.3;
@@ -56,7 +56,8 @@ impl Arrivals {
         }
     }
 
-    /// So many requests were wanted before the loop was ended, so long after it began, and not served.
+    /// Notes requests that had arrived, but were not served, when the loop was ended at this time after its
+    /// beginning.
     pub fn leave(&mut self, waiting: u64, ended: Span) {
         self.waiting += waiting;
         self.ended = ended;
@@ -91,7 +92,7 @@ impl Arrivals {
         })
     }
 
-    /// By how many requests per second the queue has grown so far, of which `served` were served; 0 if it does not grow.
+    /// Requests per second by which the queue has grown so far, of which `served` were served; 0 if it does not grow.
     pub(super) fn growth(&self, served: u64) -> f64 {
         self.slope().map_or(0.0, |slope| served as f64 / self.last.seconds() * slope / (1.0 + slope))
     }
@@ -154,7 +155,7 @@ pub(super) fn still_wanted(
     count_before(limit, next)
 }
 
-/// How many transactions of an open loop arrive before `limit`, from the one at `first` on; none if there is no limit.
+/// Number of transactions of an open loop that arrive before `limit`, from the one at `first` on; none if there is no limit.
 pub(super) fn still_arriving(first: Time, limit: Span, mut next: impl FnMut() -> Option<Time>) -> u64 {
     let mut first = Some(first);
     count_before(limit, || first.take().or_else(&mut next))

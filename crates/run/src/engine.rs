@@ -159,7 +159,7 @@ impl Engine {
         Ok(source)
     }
 
-    /// Releases the traces that nobody is just reading, but one, if they take too much memory.
+    /// Releases traces that are not being read, except one, if they take too much memory.
     fn release_all_but(&self, last: &Arc<Source>) {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let others = sources.values().filter_map(|source| source.try_lock().ok()?.clone());

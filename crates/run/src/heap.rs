@@ -82,7 +82,7 @@ pub struct Row {
     pub cpu_ns: f64,
     /// The lowest and highest of eight slices.
     pub cpu_ns_spread: [f64; 2],
-    /// What one thread did to memory; of layers that make nothing durable, lines of objects that were opened.
+    /// Memory operations of one thread; for layers that make nothing durable, lines of opened objects.
     pub counted: Option<Counted>,
     /// Delays charged, in nanoseconds.
     pub charged_ns: f64,

@@ -78,7 +78,7 @@ pub struct Standing {
 pub struct Blocks {
     /// Erases of each since it left the factory, die by die.
     pub erases: Vec<u32>,
-    /// The share of each that is live; `None` if the controller does not count that.
+    /// The share of live data in each; `None` if the controller does not count that.
     pub live: Option<Vec<f32>>,
 }
 
@@ -179,7 +179,7 @@ impl HeldDevice {
         drive::within_time(self.log.now, self.log.requests).map_err(|why| failed(&self.plan, why)).map(drop)
     }
 
-    /// The power fails now and comes back: what was accepted and is not on the media is lost, operations under way are torn.
+    /// The power fails now and returns: data accepted but not yet on the media is lost, operations in progress are torn.
     /// Returns what the recovery took.
     pub fn cut(&mut self) -> Result<RecoveryReport, RunError> {
         let Self { plan, log, .. } = self;

@@ -173,7 +173,8 @@ impl<'a> Keeper<'a> {
 pub(super) struct Begin<'a> {
     pub kept: Option<Kept>,
     pub keeper: Option<Keeper<'a>>,
-    /// Nobody else prepares the same device meanwhile; how often it was prepared in this program.
+    /// No other thread prepares the same device at the same time; the number of times it was prepared in this
+    /// program.
     pub turn: Option<MutexGuard<'a, u32>>,
 }
 

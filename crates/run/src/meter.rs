@@ -198,7 +198,8 @@ impl Meter {
         Meter { goal, ..self }
     }
 
-    /// Looks for its goal only when so many bytes are written: within a pass over all addresses figures rise and fall.
+    /// Checks its goal only after this many bytes are written: within a pass over all addresses figures rise and
+    /// fall.
     pub(super) fn in_passes(self, pass_bytes: Option<u64>) -> Meter {
         Meter { pass_bytes: pass_bytes.unwrap_or(0), ..self }
     }

@@ -67,7 +67,7 @@ impl Metric {
         }
     }
 
-    /// True for figures of how long the flash lasts, in which the cost of cleaning should be.
+    /// True for figures of the lifetime of the flash, which should include the cost of cleaning.
     pub fn is_life(&self) -> bool {
         is_life(&self.name)
     }

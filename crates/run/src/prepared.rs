@@ -54,7 +54,7 @@ impl Default for Patience {
     }
 }
 
-/// Where prepared devices of this user are kept: `nvlab` in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
+/// The folder of prepared devices of this user: `nvlab` in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
 pub fn user_folder() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
@@ -93,7 +93,7 @@ impl Shelf {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Remembers what came of keeping a device, `part` of the way or prepared.
+    /// Records the outcome of storing a device, partly or fully prepared.
     pub(crate) fn note(&self, kept: io::Result<bool>, part: bool) {
         match kept {
             Ok(kept) => self.part_kept.store(part && kept, Ordering::Relaxed),

@@ -13,7 +13,7 @@ use crate::result::RunResult;
 pub struct Estimate {
     /// Mean.
     pub mean: f64,
-    /// Half the width of the interval; 0 if the value is not a matter of chance, infinite if nothing can be said of it.
+    /// Half the width of the interval; 0 if the value is not random, infinite if the runs are too short.
     pub interval: f64,
     /// The number of values.
     pub count: usize,
@@ -74,7 +74,7 @@ impl Estimate {
         Some(Estimate { interval: estimate.interval.max(within), ..estimate })
     }
 
-    /// As text, behind the mean, which is `shown`: `± 0.02`; empty for what is no matter of chance.
+    /// As text after the mean, which is `shown`: `± 0.02`; empty for a value that is not random.
     pub fn plus_minus(&self, shown: &Shown) -> String {
         match self.interval {
             0.0 => String::new(),

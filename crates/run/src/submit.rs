@@ -153,7 +153,7 @@ impl Submitter {
         self.issue.rate.as_ref().is_none_or(|rate| rate.waits_out)
     }
 
-    /// Waits for the request that is done first, if there is one, and takes it.
+    /// Waits for the first completion, if a request is in flight, and reaps it.
     fn take_first(&mut self, done: &mut Vec<Done>) {
         let Some(Reverse(InFlight { end, wanted, bytes, op, fua })) = self.in_flight.pop() else { return };
         self.now = self.now.max(end);

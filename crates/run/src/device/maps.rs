@@ -18,13 +18,13 @@ pub struct RegionMap {
     pub name: &'static str,
     /// What a region is: "blocks", "segments", "regions".
     pub regions: &'static str,
-    /// What works in parallel, and has equally many of the regions: "dies", "memories".
+    /// The components that work in parallel, each with the same number of regions: "dies", "memories".
     pub parts: &'static str,
     /// How many of these there are.
     pub part_count: u32,
-    /// What each region holds, and how many units it has room for; `None`: that is not counted.
+    /// The contents of each region, and its capacity in units; `None`: not counted.
     pub held: Option<Held>,
-    /// How worn each region is; `None`: the medium does not wear, or its wear is not counted.
+    /// The wear of each region; `None`: the medium does not wear, or its wear is not counted.
     pub wear: Option<Worn>,
 }
 

@@ -68,7 +68,8 @@ impl NorFlash {
         Ok(())
     }
 
-    /// The host wants something: what was put off has been done meanwhile as far as time allowed, and is suspended now.
+    /// Called before an operation of the host: deferred erases have been executed as far as time allowed, and are
+    /// suspended now.
     fn begin(&self) -> io::Result<(MutexGuard<'_, Array>, MutexGuard<'_, Own>)> {
         let (mut array, mut own) = (self.array(), self.own.lock().unwrap_or_else(PoisonError::into_inner));
         if self.clock.is_aside() {
@@ -134,7 +135,7 @@ impl NorFlash {
         self.erased(array, own, block)
     }
 
-    /// Waits until a block is erased, if that was put off. It comes next.
+    /// Waits until a block is erased, if that was deferred. It is executed next.
     fn wait_for(&self, array: &mut Array, own: &mut Own, block: u32) -> io::Result<()> {
         let Some(at) = own.put_off.iter().position(|&other| other == block) else { return Ok(()) };
         let next = usize::from(own.progress > Span::ZERO).min(at);
@@ -174,7 +175,7 @@ fn erase_span(array: &Array) -> Span {
     array.cells().config.timing.erase
 }
 
-/// The power fails while an erase that was put off is under way; the others have not begun.
+/// The power fails during a deferred erase; the others have not begun.
 fn tear(array: &mut Array, own: &mut Own) {
     if let Some(block) = own.put_off.front()
         && own.progress > Span::ZERO

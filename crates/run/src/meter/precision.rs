@@ -18,7 +18,7 @@ use nvlab_workload::Op;
 
 /// Batches, and the quantile 97.5 % of Student's t with one degree of freedom less.
 const BATCHES: [(usize, f64); 2] = [(16, 2.131), (8, 2.365)];
-/// With fewer erases in the run nothing can be said of its write amplification.
+/// With fewer erases in the run its write amplification has no interval.
 const ERASES_MIN: u64 = 10;
 /// A batch must hold so many requests beyond a percentile.
 const BEYOND_MIN: f64 = 5.0;
@@ -125,7 +125,7 @@ impl Figure {
         }
     }
 
-    /// The figure with this metric; `None` if windows do not tell how exact it is.
+    /// The figure with this metric; `None` if windows give no interval for it.
     pub fn of_metric(name: &str) -> Option<Figure> {
         Figure::all().find(|figure| figure.metrics().iter().any(|metric| metric == name))
     }
@@ -245,7 +245,7 @@ fn relative(terms: &[(f64, f64)], t: f64) -> Option<f64> {
     Some(t * deviation * count.sqrt() / numerators)
 }
 
-/// How exactly a run knows each of its figures that windows tell of.
+/// The precision of each figure of a run for which windows give an interval.
 pub(super) fn precision(stretches: &[Stretch]) -> Vec<Precision> {
     let batches = Batches::of(stretches);
     let has = |kind: usize| stretches.iter().any(|stretch| stretch.ops[kind].latency.count() > 0);

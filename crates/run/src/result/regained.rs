@@ -28,7 +28,7 @@ fn blocks(media: &[MediumResult]) -> (f64, u64) {
     (filled, media.iter().map(|medium| medium.erases).sum())
 }
 
-/// What a reader of the lifetime must know, if the cost of cleaning is not in it.
+/// A caveat to the lifetime, if it does not include the cost of cleaning.
 pub fn caveat(media: &[MediumResult]) -> Option<String> {
     regained(media).filter(|share| *share < ENOUGH)?;
     let (filled, erased) = blocks(media);

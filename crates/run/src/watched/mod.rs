@@ -101,7 +101,8 @@ fn watch_words(
     }
 }
 
-/// Media that keep bytes, and whether they fit in this machine: only from such a device can recover, so that its power can fail.
+/// Media that store bytes, and whether they fit in this computer's memory: only such a device can recover from a
+/// power cut.
 fn backing(design: &Design, plan: &RunPlan) -> (InMemory, bool) {
     let backing = InMemory { filled: plan.state.state != State::Fresh };
     let seed = plan.state.device_seed(plan.seed);
