@@ -47,11 +47,11 @@ impl<W: Words + ?Sized> Words for &mut W {
     }
 }
 
-/// Why a heap cannot do what it was asked for. After [`Error::Damaged`] and [`Error::Memory`] a change may be incomplete,
-/// and the transaction must be aborted; after the others nothing has been changed.
+/// Errors of a heap. After [`Error::Damaged`] and [`Error::Memory`] a change may be incomplete, and the transaction
+/// must be aborted; after the others nothing has been changed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// No heap is there, or one of another version.
+    /// There is no heap, or one of another version.
     #[error("there is no heap of this version")]
     Version,
     /// A size or offset out of its limits.
@@ -62,7 +62,7 @@ pub enum Error {
     Damaged {
         /// Offset of the word.
         at: u64,
-        /// What is wrong.
+        /// The kind of damage.
         why: &'static str,
     },
     /// The block is already free.
