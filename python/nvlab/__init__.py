@@ -10,7 +10,7 @@ Describe a storage design, point it at a workload, and learn its speed, write am
     t = nv.sweep(d, {"ftl.spare": nv.arange("7 %", "28 %", "7 %")}, "uniform qd=32")
     t.polars()
 
-Simulations run in Rust without the interpreter: other threads go on, Ctrl-C ends them. Tables are handed over by the Arrow C
+Simulations run in Rust without the interpreter: other threads continue, Ctrl-C ends them. Tables are handed over by the Arrow C
 stream interface. Nothing else needs to be installed; `nvlab[plot]` is for the plots.
 """
 

@@ -1,4 +1,4 @@
-"""The `nvlab` command, and what runs as a process of its own."""
+"""The `nvlab` command, and functions that run as a separate process."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def main() -> None:
 
 
 def cli(arguments: Sequence[str | os.PathLike[str]], *, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Runs `nvlab` with arguments in a process of its own and returns what it printed; with `check`, a status other than 0 is a
-    `CommandError`. Everything that the command line does is reached by it.
+    """Runs `nvlab` with arguments in a separate process and returns its output; with `check`, a status other than 0 is a
+    `CommandError`. It gives access to all of the command line.
 
     >>> cli(["explain", "waf"]).stdout.splitlines()[0]
     'Write amplification: bytes programmed for each byte the host wrote'

@@ -1,4 +1,4 @@
-"""Power cuts under a program."""
+"""Power cuts during a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOUND = 1
 
 
 class Loss(NamedTuple):
-    """What a cut lost."""
+    """The data that a cut lost."""
 
     #: The operation during or after which the power failed, from 1.
     operation: int
@@ -32,7 +32,7 @@ class Loss(NamedTuple):
 
 
 class Cuts:
-    """What power cuts under a program lost."""
+    """The data that power cuts during a program lost."""
 
     def __init__(self, operations: int, cuts: int, losses: list[Loss], saved: Path | None, said: str) -> None:
         #: Operations that changed the device in the recorded run.
@@ -66,8 +66,8 @@ def cut(
     save: str | os.PathLike[str] = "cut-failure.nvcut",
 ) -> Cuts:
     """Runs a program on a served device, then cuts its power at many moments of that run and checks what survives: the device's
-    own promise, and with `check` a file system (`"fs=ext4"`) and the program (`"program"`). It runs as a process of its own
-    (`nvlab cut`, whose help says what the program finds in its environment)."""
+    own promise, and with `check` a file system (`"fs=ext4"`) and the program (`"program"`). It runs as a separate process
+    (`nvlab cut`, whose help describes the program's environment)."""
     import json
 
     source, text, sets = read_design(design)._inner.parts()

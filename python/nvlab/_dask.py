@@ -1,8 +1,8 @@
 """Runs on the workers of a cluster of Dask.distributed.
 
 A worker gets a design and a workload as texts, and sends back a result with its key, which must be the one that was expected: a
-worker with another version of nvlab, or with another file under the workload's path, is found out. Results are kept as they come;
-who runs what, and how often, changes none of them.
+worker with another version of nvlab, or with another file under the workload's path, is detected. Results are stored as they
+arrive; they do not depend on which worker runs a point, or how often.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Answer = tuple[str, float] | str
 
 
 def work(errand: dict[str, Any], cache: str | None, cache_bytes: int, tables: Tables) -> Answer:
-    """Runs a point, on a worker; results are not kept there, prepared devices are. `tables`: those that workloads name."""
+    """Runs a point, on a worker; results are not stored there, prepared devices are. `tables`: those that workloads name."""
     keep_tables(tables)
     folder = Path(cache) if cache is not None else None
     settings = _nvlab.Settings(None, [], 1, folder, cache_bytes, False)
@@ -162,7 +162,7 @@ def _keep(errand: dict[str, Any], answer: tuple[str, float], out: Path) -> None:
 
 
 def _worker_cache(options: Options) -> str | None:
-    """Where workers keep prepared devices: what was asked for, else the folder of each worker's user."""
+    """Where workers store prepared devices: the given folder, else that of each worker's user."""
     cache = options.get("cache")
     if cache is False:
         return None
@@ -171,7 +171,7 @@ def _worker_cache(options: Options) -> str | None:
 
 
 def main() -> None:
-    """Called by `nvlab sweep --on`: reads what to do from stdin, and prints why points failed."""
+    """Called by `nvlab sweep --on`: reads its task from stdin, and prints why points failed."""
     asked = json.load(sys.stdin)
     from ._errors import Error
     from ._progress import Reporter

@@ -60,7 +60,7 @@ class Design:
 
     @property
     def about(self) -> str:
-        """What it is, in one line."""
+        """One-line description."""
         return self._inner.about
 
     @property
@@ -80,12 +80,12 @@ class Design:
 
     @property
     def price(self) -> float | None:
-        """What its media cost, USD; `None` if a price is missing."""
+        """Cost of its media, USD; `None` if a price is missing."""
         return self._inner.price_usd
 
     @property
     def prices(self) -> dict[str, float | None]:
-        """What each medium costs, USD."""
+        """Cost of each medium, USD."""
         return {name: usd for name, _, usd in self._inner.prices()}
 
     @property
@@ -95,12 +95,12 @@ class Design:
 
     @property
     def origins(self) -> dict[str, str]:
-        """Where each value comes from: a line of a file, a datasheet, the default, a change."""
+        """The origin of each value: a line of a file, a datasheet, the default, a change."""
         return {key: origin for key, _, origin in self._inner.values()}
 
     @property
     def warnings(self) -> list[str]:
-        """Values that are hardly meant."""
+        """Warnings about implausible values."""
         return self._inner.warnings()
 
     def __getitem__(self, key: str) -> str:
@@ -128,7 +128,7 @@ class Design:
         return path
 
     def __eq__(self, other: object) -> bool:
-        """Equal if they behave the same, whatever they are called."""
+        """Equal if they behave the same, whatever their names."""
         return isinstance(other, Design) and self._inner.canonical() == other._inner.canonical()
 
     def __hash__(self) -> int:
@@ -181,7 +181,7 @@ def _is_file(source: str) -> bool:
 
 
 def designs() -> Table:
-    """The built-in designs: name, capacity, price of the media, and what each is."""
+    """The built-in designs: name, capacity, price of the media, and description."""
     rows = [Design(_nvlab.Design(name, None, [])) for name in _nvlab.designs()]
     return Table.of_columns(
         {

@@ -1,4 +1,4 @@
-"""Devices that a program holds."""
+"""Devices that a program opens and uses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Numbers: TypeAlias = Any
 
 
 class Counters(NamedTuple):
-    """What a device has done since it was opened, or since the last power cut."""
+    """Counts of a device since it was opened, or since the last power cut."""
 
     #: Requests.
     requests: int
@@ -47,7 +47,7 @@ class Counters(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """What it took to recover after a power cut."""
+    """Cost of the recovery after a power cut."""
 
     #: Seconds until the device served requests again.
     time_s: float
@@ -59,7 +59,7 @@ class Device:
     """A simulated device between batches of requests; `device` opens one. Its time is simulated: a batch begins when the one
     before is done. It is closed at the end of a `with` block.
 
-    A batch returns a table with a row for each request: `time_ps` (when the host wanted it, since the device was opened), `op`,
+    A batch returns a table with a row for each request: `time_ps` (when the host issued it, since the device was opened), `op`,
     `offset_bytes`, `length_bytes`, `volume`, `fua`, `response_ps` (its latency). Such a table is also a trace and a workload.
 
     >>> import nvlab as nv
@@ -109,7 +109,7 @@ class Device:
         depth: int | None = None,
     ) -> Table:
         """Serves requests that are given column by column, or a data frame with the columns of a trace (`trace`). One `op`, or
-        one number of `bytes`, is for all. They are served in a closed loop of `depth` (1 unless told otherwise), or each at its
+        one number of `bytes`, is for all. They are served in a closed loop of `depth` (1 by default), or each at its
         time: `at_ns`, since the beginning of the batch, or the times of the frame.
 
         Buffers (`array.array`, arrays of NumPy) cross as they are, without a call for each number.
@@ -168,12 +168,12 @@ class Device:
         return self._inner.one(_CODES["flush"], 0, 0, b"", False)[0]
 
     def idle(self, time: str) -> None:
-        """Lets simulated time pass (`"10 ms"`): background work goes on."""
+        """Lets simulated time pass (`"10 ms"`): background work continues."""
         self._inner.idle(text_of(time))
 
     def cut(self) -> Recovery:
-        """The power fails now, and comes back: what was accepted and is not on the media is lost, operations under way are torn. It
-        needs `data=True`: a controller recovers from what the media hold. What is counted begins anew."""
+        """The power fails now, and returns: data accepted but not yet on the media is lost, operations in progress are torn. It
+        needs `data=True`: a controller recovers from the contents of the media. Counts begin anew."""
         return Recovery(*self._inner.cut())
 
     @property
@@ -183,7 +183,7 @@ class Device:
 
     @property
     def counters(self) -> Counters:
-        """What it has done so far; asking changes nothing."""
+        """Its counts so far; reading them changes nothing."""
         return Counters(*self._inner.standing()[1:])
 
     def blocks(self) -> Table:
@@ -195,8 +195,9 @@ class Device:
         return Table(frame, about=f"blocks of {self.design.name}")
 
     def result(self) -> Result:
-        """What it measured since it was opened, or since the last power cut, as of a run: write amplification, wear, lifetime, the map.
-        It first waits until the device has done everything it accepted, so its time goes on.
+        """Its measurements since it was opened, or since the last power cut, as for a run: write amplification, wear, lifetime,
+        the map.
+        It first waits until the device has finished all accepted work, so its time advances.
 
         >>> import nvlab as nv
         >>> with nv.device("bench-4g", precondition="full") as ssd:
@@ -208,7 +209,7 @@ class Device:
         return Result(self._inner.result())
 
     def close(self) -> None:
-        """Forgets it. It may be closed twice."""
+        """Closes the device and frees its memory. It may be closed twice."""
         self._inner.close()
 
     def __enter__(self) -> Device:
@@ -258,7 +259,7 @@ def device(
     cache: str | os.PathLike[str] | Literal[False] | None = None,
     progress: Progress = None,
 ) -> Device:
-    """Opens a simulated device, brought to a state by writes of its own (`explain("steady-state")`). It keeps its state from batch to
+    """Opens a simulated device, preconditioned by writes of nvlab's own (`explain("steady-state")`). It keeps its state from batch to
     batch. With `data=True` its media keep what is written, in memory: bytes can be read back, and its power can fail. What
     prepared it reads as zeros.
 

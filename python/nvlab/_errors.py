@@ -1,4 +1,4 @@
-"""What can go wrong. Every error of nvlab is an `Error`; what only the system refuses is an `OSError`."""
+"""Errors. Every error of nvlab is an `Error`; errors of the system are `OSError`s."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DesignError(Error):
 
     @property
     def message(self) -> str:
-        """What is wrong, in one line."""
+        """The problem, in one line."""
         return self._first.message
 
     @property
@@ -60,7 +60,7 @@ class DesignError(Error):
 
     @property
     def hint(self) -> str:
-        """What is allowed, what was probably meant."""
+        """Allowed values, similar names."""
         return self._first.hint
 
 
@@ -89,7 +89,7 @@ class RunError(Error):
 
 
 class Unsupported(Error):
-    """This machine, this design or this version cannot do it."""
+    """Not possible on this computer, with this design or in this version."""
 
 
 class PersistenceError(Error):
@@ -105,7 +105,7 @@ class DamagedError(PersistenceError):
 
 
 class CommandError(Error):
-    """A command that runs in a process of its own failed; `status` is its exit status (`nvlab explain exit-codes`)."""
+    """A command that runs in a separate process failed; `status` is its exit status (`nvlab explain exit-codes`)."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text, status)
@@ -116,4 +116,4 @@ class CommandError(Error):
 
 
 class NvlabWarning(UserWarning):
-    """What one should know of a run: a workload that reaches beyond what was filled, a value that is hardly meant."""
+    """A warning about a run: a workload that reads beyond the filled part, an implausible value."""

@@ -66,6 +66,6 @@ def tables_of(texts: Iterable[str]) -> Tables:
 
 
 def keep_tables(tables: Tables) -> None:
-    """Keeps tables of another process."""
+    """Stores tables of another process."""
     for file in tables.values():
         _nvlab.keep_table_file(file)

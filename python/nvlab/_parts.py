@@ -10,7 +10,7 @@ from ._table import Table
 
 
 class Fact(NamedTuple):
-    """A number of a datasheet: its value as written, `stated`, `cited`, `derived` or `assumed`, and where it comes from."""
+    """A number of a datasheet: its value as written, `stated`, `cited`, `derived` or `assumed`, and its source."""
 
     value: str
     basis: str
@@ -68,7 +68,7 @@ def part(name: str) -> Part:
 
 
 def explain(topic: str | None = None) -> str:
-    """A design key, a table of keys, a metric, workloads, formats; without a topic all there is to explain.
+    """A design key, a table of keys, a metric, workloads, formats; without a topic, the list of topics.
 
     >>> print(explain("waf").splitlines()[0])
     Write amplification: bytes programmed for each byte the host wrote

@@ -40,8 +40,8 @@ def _look(number: int) -> dict[str, Any]:
 
 
 def plot_latency(result: Result, *kinds: str, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-    """The distribution of latency: the share of requests that take no longer, with the tail stretched out: each nine takes the
-    same room."""
+    """The distribution of latency: the share of requests that take at most as long, with the tail stretched out: each nine
+    has the same width."""
     ax = _axes(ax)
     from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -82,7 +82,7 @@ def plot_latency(result: Result, *kinds: str, ax: matplotlib.axes.Axes | None = 
 
 
 def _entitle(ax: matplotlib.axes.Axes, result: Result) -> None:
-    """What was run as the title, and how the device was prepared as a line above the plot."""
+    """The run as the title, and how the device was prepared as a line above the plot."""
     prepared = textwrap.wrap(f"prepared: {result.prepared}", 100)
     ax.set_title(_short(f"{result.design}: {result.workload}", 78), pad=8 + 10 * len(prepared))
     ax.annotate(
@@ -247,7 +247,7 @@ def plot(
 def plot_pareto(
     table: Table, x: str, y: str, by: str | None = None, *, ax: matplotlib.axes.Axes | None = None
 ) -> matplotlib.axes.Axes:
-    """The rows by two metrics, and those of them that no other row beats in both, joined."""
+    """The rows by two metrics; those on the Pareto front are joined."""
     ax = _axes(ax)
     front = table.pareto(x, y)
     x, y = table.column_of(x), table.column_of(y)

@@ -76,7 +76,7 @@ def _unwanted() -> bool:
 
 
 class Reporter:
-    """What the engine reports to while it works."""
+    """Receives the progress reports of the engine."""
 
     def __init__(self, progress: Progress) -> None:
         self._call: Report | None = None
@@ -92,7 +92,7 @@ class Reporter:
 
     @property
     def report(self) -> Report | None:
-        """What is called, if anybody looks."""
+        """The callback, if progress is shown."""
         if self._call is not None:
             return self._call
         return self._show if self._line is not None else None

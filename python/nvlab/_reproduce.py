@@ -14,7 +14,7 @@ from ._table import Table
 
 
 class Reproduction:
-    """The claims of a system and what was measured of them."""
+    """The claims of a system and their measurements."""
 
     def __init__(self, table: Table, summary: str, holds: bool, page: str) -> None:
         #: A row for each claim: expected, measured, the band, the verdict.
@@ -45,7 +45,7 @@ def reproduce(
     system: str, *, only: Sequence[str] = (), smoke: bool = False, **options: Unpack[Options]
 ) -> Reproduction:
     """Compares the claims of a system with what is measured: `"000"` (eNVy) to `"004"`, `"drives"`, or a folder of experiment
-    files (with a `/`). `only` names figures; `smoke` is a small size that shows that it works."""
+    files (with a `/`). `only` names figures; `smoke` is a small size, to test that it works."""
     with Reporter(options.get("progress")) as reporter:
         frame, summary, holds, page = _nvlab.reproduce_claims(
             system, list(only), smoke, settings(options), reporter.report

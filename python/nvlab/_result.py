@@ -172,7 +172,7 @@ class Result:
         return self._run.cycles()
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Keeps it below a folder, as the command line does (JSON and Parquet); returns its own folder. One that is there
+        """Stores it below a folder, as the command line does (JSON and Parquet); returns its own folder. One that is there
         already stays as it is."""
         return self._run.save(Path(folder))
 
@@ -205,7 +205,7 @@ class Result:
         return f"<Result of {self.design} under {self.workload}, seed {self.seed}>"
 
     def __str__(self) -> str:
-        """What `nvlab run` prints."""
+        """The output of `nvlab run`."""
         return self._run.text(False, 100)
 
     def _repr_html_(self) -> str:
@@ -228,7 +228,7 @@ def _rebuilt(text: str, wall_s: float, folder: Path | None, reused: bool) -> Res
 
 
 def load(path: str | os.PathLike[str]) -> Result:
-    """A result that was kept: its folder, or the `result.json` in it."""
+    """Loads a stored result: its folder, or the `result.json` in it."""
     return Result(_nvlab.Run.load(Path(path)))
 
 

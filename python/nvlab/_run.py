@@ -28,7 +28,7 @@ State: TypeAlias = str
 
 
 class Options(TypedDict, total=False):
-    """What runs, comparisons, sweeps and reproductions have in common."""
+    """Common to runs, comparisons, sweeps and reproductions."""
 
     #: Keep results below this folder, and do not run again what is kept there. Default: nothing is kept.
     out: str | os.PathLike[str] | None
@@ -79,7 +79,7 @@ def simulate(
     precondition: State,
     options: Options,
 ) -> list[list[Result] | Exception]:
-    """Runs of each design, or why it has none."""
+    """Runs of each design, or the reason that it has none."""
     inner = [one._inner for one in designs]
     text = text_of_workload(workload)
     with Reporter(options.get("progress")) as reporter:
@@ -105,9 +105,9 @@ def run(
     """Simulates a design under a workload.
 
     `until` ends it: simulated time (`"60 s"`), requests (`"1e6 io"`), data (`"2 TiB"`) or data written (`"3 x capacity"`), or
-    until a figure is known so exactly (`"2%"`: write amplification; `"write.p99 within 5%"`); by default the workload's own end, or
+    until a figure reaches a precision (`"2%"`: write amplification; `"write.p99 within 5%"`); by default the workload's own end, or
     one capacity. `precondition` brings the device to a state first (`explain
-    ("steady-state")`). Other Python threads go on meanwhile, and Ctrl-C ends it.
+    ("steady-state")`). Other Python threads continue, and Ctrl-C ends it.
 
     >>> import nvlab as nv
     >>> r = nv.run("bench-4g", "uniform bs=4KiB qd=8", until="20000 io", precondition="full", cache=False)
@@ -169,7 +169,7 @@ class Comparison:
         return max(len(group) for group in self._groups)
 
     def text(self, metrics: Sequence[str] = (), format: Literal["human", "md", "csv", "json"] = "human") -> str:
-        """What `nvlab compare` prints."""
+        """The output of `nvlab compare`."""
         groups = [[result._run for result in group] for group in self._groups]
         return _nvlab.compare_runs(groups, list(metrics), format)
 

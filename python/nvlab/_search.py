@@ -26,7 +26,7 @@ _OF_DESIGN = ("capacity", "price", "memory")
 
 
 class Search(Table):
-    """The runs of a search: a row for each point that was run, with what was varied, the objectives, whether it is on the front,
+    """The runs of a search: a row for each point that was run, with the varied keys, the objectives, whether it is on the front,
     and whether it was given up after a short run. The rows of the front come first."""
 
     def __init__(self, frame: _nvlab.Frame, shown: Sequence[str], about: str, points: int) -> None:
@@ -65,12 +65,13 @@ def search(
     precondition: State = "steady",
     **options: Unpack[Options],
 ) -> Search:
-    """Looks for the designs that no other is better than in every objective (names of metrics, at least two), with at most `runs`
+    """Searches for the designs on the Pareto front of the objectives (names of metrics, at least two), with at most `runs`
     of the points of `space`: the sampler, Optuna's, proposes `at_once` points that look good after those that are known. With
-    the same seed it proposes the same points, whatever the machine. It needs `pip install 'nvlab[search]'`.
+    the same seed it proposes the same points on every computer. It needs `pip install 'nvlab[search]'`.
 
     With `glance` (as `until`, but shorter) each point is run shortly first. One that stays behind a point of the front even if its
-    figures were a tenth better is given up: after a long preparation, whose device is kept, the beginning of a run says enough.
+    figures were a tenth better is given up: after a long preparation, whose device is stored, a short run
+    is informative enough.
 
     >>> import nvlab as nv
     >>> s = nv.search("bench-4g", {"ftl.spare": nv.arange("10 %", "50 %", "10 %"), "ftl.clean.kind": ["greedy", "fifo"]},
@@ -113,7 +114,7 @@ _Values = tuple[float, ...] | None
 
 
 class _Study:
-    """What is known of a space, and the sampler that proposes points of it."""
+    """The known points of a space, and the sampler that proposes further ones."""
 
     def __init__(self, space: Mapping[str, Sequence[Value]], objectives: list[Metric], seed: int) -> None:
         try:
@@ -136,7 +137,7 @@ class _Study:
         self._study = optuna.create_study(directions=directions, sampler=sampler)
 
     def ask(self, count: int) -> list[_Point]:
-        """Points that are not known yet."""
+        """Points without a result yet."""
         asked: list[_Point] = []
         repeated = 0
         while len(asked) < min(count, self.size - len(self.known)):
@@ -179,7 +180,7 @@ class _Study:
             self._finish(self._trials.pop(point), values)
 
     def is_behind(self, values: _Values) -> bool:
-        """Whether a point that was run at length beats these, even if what is measured were better by the margin."""
+        """Whether a point with a full run beats these, even if their figures were better by the margin."""
         if values is None:
             return True
         slack = [0.0 if one.name.split(".")[0] in _OF_DESIGN else _MARGIN for one in self.objectives]
@@ -225,7 +226,7 @@ class _Judge:
         self._short = 0
 
     def warn(self) -> None:
-        """Says how many lifetimes cannot be trusted, if designs were judged by them."""
+        """Warns how many lifetimes are unreliable, if designs were judged by them."""
         if self._short and any(one.is_life for one in self._study.objectives):
             warnings.warn(
                 f"the lifetimes of {self._short} of {self._runs} runs do not include the cost of cleaning: these runs mostly "

@@ -29,7 +29,7 @@ _SHOWN = ("iops", "write.mean_ns", "write.p99_ns", "read.p99_ns", "waf", "lifeti
 
 
 class SweepTable(Table):
-    """The results of a sweep: a row for each point, with what was varied, the metrics that some point has, the key of the run, and an
+    """The results of a sweep: a row for each point, with the varied keys, the metrics that some point has, the key of the run, and an
     error where there is no result. Files have every metric, whatever the results: their columns are always the same."""
 
     def __init__(self, frame: _nvlab.Frame, shown: Sequence[str], about: str, failed: int) -> None:
@@ -77,8 +77,8 @@ def sweep(
     too. Keys that move together are one axis: `{("media.nand.dies", "ftl.buffer.size"): [(4, "1 MiB"), (8, "2 MiB")]}`. Alone, the
     path of a sweep's file (`explain("sweeps")`).
 
-    With `out`, a sweep that was interrupted or killed goes on where it was. `shard="1/4"` runs every fourth point; `include`
-    takes results kept elsewhere. A point that cannot be run is a row with its error.
+    With `out`, a sweep that was interrupted or killed continues where it stopped. `shard="1/4"` runs every fourth point; `include`
+    takes results stored elsewhere. A point that cannot be run is a row with its error.
 
     `on="dask"` runs the points in a process for each core, `on="dask:tcp://HOST:PORT"` or a client of Dask.distributed on its
     cluster; the table is the same, byte by byte. A script that is not a notebook needs `if __name__ == "__main__":` for the former.
@@ -138,7 +138,7 @@ def _elsewhere(
     include: Sequence[str | os.PathLike[str]],
     reporter: Reporter,
 ) -> tuple[_nvlab.Frame, int, list[str]]:
-    """Runs on a cluster what is not kept yet, then makes the table from what is kept."""
+    """Runs the missing points on a cluster, then makes the table from the stored results."""
     import tempfile
 
     from ._dask import run_on

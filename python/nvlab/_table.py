@@ -1,5 +1,5 @@
 """Tables: columns in memory that pyarrow, polars, pandas and DuckDB read without a copy, through the Arrow C stream interface.
-None of them is needed to have one."""
+None of them is required."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Table:
 
     @property
     def _whole(self) -> _nvlab.Frame:
-        """What other packages see of it: every column."""
+        """The interface for other packages: every column."""
         return self._frame
 
     def _rows(self, start: int, count: int) -> _nvlab.Frame:
@@ -149,7 +149,7 @@ class Table:
 
     def pareto(self, *metrics: str) -> list[int]:
         """The numbers of the rows that no other row beats in all of these metrics: is as good in each and better in one.
-        What is better, less or more, is known of every metric."""
+        The direction, less or more, is a property of every metric."""
         signs = []
         for name in metrics:
             better = metric_of(name).better
@@ -221,7 +221,7 @@ def _rebuilt(ipc: bytes, shown: list[str], about: str) -> Table:
 
 
 def _shown(column: str, value: Cell) -> str:
-    """A cell for people: a metric with its unit."""
+    """A cell for display: a metric with its unit."""
     if value is None:
         return "–"
     if isinstance(value, (int, float)) and column in _metrics():
@@ -230,7 +230,7 @@ def _shown(column: str, value: Cell) -> str:
 
 
 class Metric:
-    """A metric: what it is called, counts in, and which way is better."""
+    """A metric: its name, its unit, and which direction is better."""
 
     __slots__ = ("name", "column", "title", "unit", "better", "about", "is_life")
 
@@ -268,7 +268,7 @@ def _metrics() -> dict[str, Metric]:
 
 
 def metrics() -> dict[str, Metric]:
-    """Every metric by its name: what results and tables have, what assertions know."""
+    """Every metric by its name, as used in results, tables and assertions."""
     return {metric.name: metric for metric in _metrics().values()}
 
 

@@ -56,7 +56,7 @@ class TraceInfo:
 
 
 class Trace:
-    """A recorded trace: what is in it, and a workload for runs. It is read when it is first looked at."""
+    """A recorded trace: its contents, and a workload for runs. It is read on first use."""
 
     def __init__(self, text: str, volumes: Sequence[str], options: dict[str, Value | None]) -> None:
         self._plain = text
@@ -89,7 +89,7 @@ class Trace:
 
     @property
     def about(self) -> str:
-        """What was read and left out, in one line."""
+        """What was read and what was left out, in one line."""
         return self._read().report
 
     def info(self) -> TraceInfo:
@@ -110,13 +110,13 @@ class Trace:
             yield Table(whole.rows(start, rows))
 
     def convert(self, to: str | os.PathLike[str]) -> dict[str, Any]:
-        """Writes it to a new file `FILE[:FORMAT]`, as `nvlab trace convert` does; says what the format cannot express."""
+        """Writes it to a new file `FILE[:FORMAT]`, as `nvlab trace convert` does; warns about what the format cannot express."""
         volumes = [f"--volumes={','.join(self._volumes)}"] if self._volumes else []
         with self._file() as file:
             return document_of(["trace", "convert", file, os.fspath(to), *volumes])
 
     def split(self, folder: str | os.PathLike[str], extension: str = "nvt") -> Path:
-        """Writes each volume to a file of its own in a folder."""
+        """Writes each volume to a separate file in a folder."""
         with self._file() as file:
             cli(["trace", "split", file, folder, "--extension", extension])
         return Path(folder)
@@ -156,7 +156,7 @@ def trace(
 ) -> Trace:
     """A recorded trace: MSR Cambridge, SPC, blkparse, fio iologs, MQSim, Alibaba, Tencent, SYSTOR '17, FIU, CloudPhysics vscsi,
     Meta's CacheLib and Baleen, Parquet, nvt, or any text table (`columns="time_s,op,offset_bytes,length_bytes"`); plain, .gz, .zst
-    (`explain("traces")`). The format is known by the file's first lines, its name, or given. Options are those of its replay, as for
+    (`explain("traces")`). The format is recognised by the file's first lines or its name, or given. Options are those of its replay, as for
     `workload`: `compact=True`, `align="4KiB"`, `qd=32`.
 
     Or a data frame of pandas, polars, pyarrow or DuckDB, with the columns of a trace in Parquet: `time_s` (or `_ms`, `_us`,

@@ -1,9 +1,9 @@
-"""Persistent dicts and lists: they live in a file, are used where they lie, and change in transactions; a program that is killed
+"""Persistent dicts and lists: they are stored in a file, used in place, and changed in transactions; a program that is killed
 loses nothing that was acknowledged (`docs/nvheap.md`).
 
 >>> import tempfile
 >>> path = tempfile.mkdtemp() + "/todo"
->>> todo = open(path)                          # made if it is not there
+>>> todo = open(path)                          # created if it does not exist
 >>> todo["tasks"] = [{"text": "water the plants", "done": False}]
 >>> todo["tasks"].append({"text": "feed the cat", "done": False})
 >>> with todo.transaction():                   # both or none; durable when the block ends
@@ -64,7 +64,7 @@ _INTEGERS = range(-(2**63), 2**63)
 
 
 class _Shared:
-    """What all objects of a heap have in common."""
+    """Common to all objects of a heap."""
 
     def __init__(self, path: Path, bytes_max: int) -> None:
         self.inner = _nvlab.Heap(path, bytes_max)
@@ -76,7 +76,7 @@ class _Shared:
             return self.inner.apply((what, at, key, value), self.depth > 0)
 
     def encode(self, value: object) -> tuple[int, object]:
-        """A value as the extension takes it."""
+        """A value in the form for the extension."""
         match value:
             case None:
                 return _NONE, None
@@ -114,7 +114,7 @@ class _Shared:
 
 
 def _plain(data: tuple[int, Any]) -> Any:
-    """A value with all that is in it, outside the heap."""
+    """A deep copy of a value, outside the heap."""
     kind, value = data
     if kind == _LIST:
         return [_plain(item) for item in value]
@@ -146,11 +146,11 @@ class _Object:
         self._apply("clear")
 
     def copy(self) -> Any:
-        """All that is in it, as ordinary lists and dicts."""
+        """A deep copy, as ordinary lists and dicts."""
         return _plain(self._apply("copy"))
 
     def __eq__(self, other: object) -> bool:
-        """Equal to what holds the same."""
+        """Equal to a list or dict with the same contents."""
         return bool(self.copy() == (other.copy() if isinstance(other, _Object) else other))
 
     __hash__ = None  # type: ignore[assignment]
@@ -160,7 +160,7 @@ class _Object:
 
 
 class PersistentDict(_Object, MutableMapping[str, Any]):
-    """A dict in a heap. Its keys are texts and stand in their order."""
+    """A dict in a heap. Its keys are texts, in sorted order."""
 
     __slots__ = ()
 
@@ -192,7 +192,7 @@ def _name(key: object) -> str:
 
 
 class PersistentList(_Object, MutableSequence[Any]):
-    """A list in a heap. To insert or remove in the middle moves what stands behind."""
+    """A list in a heap. Inserting or removing in the middle moves the elements after it."""
 
     __slots__ = ()
 
@@ -291,7 +291,7 @@ class Heap(PersistentDict):
         return self._shared.inner.stat()[2]
 
     def close(self) -> None:
-        """Writes everything home and lets go of the file; the heap's objects cannot be used any more."""
+        """Writes all changes home and closes the file; the heap's objects can no longer be used."""
         with self._shared.lock:
             self._shared.inner.close()
 
@@ -303,6 +303,6 @@ class Heap(PersistentDict):
 
 
 def open(path: str | os.PathLike[str], *, bytes_max: int = 64 << 30) -> Heap:
-    """Opens the heap of a file, which is made if it is not there. `bytes_max` is what a new one may grow to; it takes address
+    """Opens the heap of a file, which is created if it does not exist. `bytes_max` is what a new one may grow to; it takes address
     space only."""
     return Heap(Path(path), bytes_max)

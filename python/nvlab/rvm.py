@@ -60,7 +60,7 @@ class Store:
         self._regions: list[Region] = []
 
     def map(self, segment: str, size_bytes: int) -> Region:
-        """A segment as memory; it is made, all zeros, if it is not there."""
+        """A segment as memory; it is created, all zeros, if it does not exist."""
         region = Region(self, self._inner.map(segment, size_bytes), size_bytes)
         self._regions.append(region)
         return region
@@ -74,11 +74,11 @@ class Store:
         self._inner.commit(transaction.taken(), flush)
 
     def flush(self) -> None:
-        """Waits until all that was committed is durable."""
+        """Waits until everything committed is durable."""
         self._inner.flush()
 
     def truncate(self) -> None:
-        """Applies the log to the segments and empties it; it happens by itself when the log is half full."""
+        """Applies the log to the segments and empties it; this happens automatically when the log is half full."""
         self._inner.truncate()
 
     @property
@@ -87,7 +87,7 @@ class Store:
         return self._inner.recovery()[0]
 
     def close(self) -> None:
-        """Lets go of the folder; its regions cannot be used any more."""
+        """Closes the folder; its regions can no longer be used."""
         for region in self._regions:
             region._inner.close()
         self._regions.clear()
@@ -112,14 +112,14 @@ class Region:
         return self._bytes
 
     def __getitem__(self, place: slice | int) -> bytes | int:
-        """Bytes as they were committed last."""
+        """The bytes last committed."""
         if isinstance(place, int):
             return self.read(place % self._bytes if place < 0 else place, 1)[0]
         start, count = _range(place, self._bytes)
         return self.read(start, count)
 
     def read(self, offset: int, count: int) -> bytes:
-        """So many bytes."""
+        """Its length in bytes."""
         return self._inner.read(offset, count)
 
     @contextmanager
@@ -130,7 +130,7 @@ class Region:
 
 
 class Transaction:
-    """Changes that are not committed yet."""
+    """Changes not yet committed."""
 
     def __init__(self) -> None:
         # What is changed of each region: where, and the bytes. Ranges of a region do not overlap.
@@ -138,7 +138,7 @@ class Transaction:
         self._lent: list[memoryview] = []
 
     def range(self, region: Region, offset: int, count: int) -> memoryview:
-        """Bytes of a region as memory that may be written to until the transaction ends."""
+        """Bytes of a region as writable memory until the transaction ends."""
         ranges = self._ranges.setdefault(region, {})
         for start, changed in ranges.items():
             if start <= offset and offset + count <= start + len(changed):
@@ -173,7 +173,7 @@ class Transaction:
                 ranges[low] = bytearray(data[low - offset : high - offset])
 
     def read(self, region: Region, offset: int, count: int) -> bytes:
-        """Bytes of a region as this transaction leaves them."""
+        """Bytes of a region with the changes of this transaction."""
         read = bytearray(region.read(offset, count))
         for start, changed in self._ranges.get(region, {}).items():
             low, high = max(start, offset), min(start + len(changed), offset + count)
@@ -182,7 +182,7 @@ class Transaction:
         return bytes(read)
 
     def taken(self) -> list[tuple[_nvlab.RvmRegion, int, bytes]]:
-        """All changes; what was lent cannot be written to any more."""
+        """All changes; borrowed memory can no longer be written."""
         all_changes = [
             (region._inner, start, bytes(changed))
             for region, ranges in self._ranges.items()
@@ -194,14 +194,14 @@ class Transaction:
 
 
 class RegionTransaction:
-    """Changes of one region that are not committed yet."""
+    """Changes of one region not yet committed."""
 
     def __init__(self, region: Region, whole: Transaction) -> None:
         self._region = region
         self._whole = whole
 
     def range(self, offset: int, count: int) -> memoryview:
-        """Bytes as memory that may be written to until the transaction ends."""
+        """Bytes as writable memory until the transaction ends."""
         return self._whole.range(self._region, offset, count)
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
@@ -209,7 +209,7 @@ class RegionTransaction:
         self._whole.write(self._region, offset, data)
 
     def __getitem__(self, place: slice) -> bytes:
-        """Bytes as this transaction leaves them."""
+        """Bytes with the changes of this transaction."""
         return self._whole.read(self._region, *_range(place, len(self._region)))
 
     def __setitem__(self, place: slice, data: bytes | bytearray | memoryview) -> None:
@@ -228,7 +228,7 @@ def _range(place: slice, size: int) -> tuple[int, int]:
 
 
 def open(folder: str | os.PathLike[str], *, log_bytes: int = 4 << 20) -> Store:
-    """Opens the store of a folder, which is made if it is not there, and recovers what a crash left. `log_bytes` is the size of
+    """Opens the store of a folder, which is created if it does not exist, and recovers it after a crash. `log_bytes` is the size of
     a new log; a transaction takes at most half of it."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `args` | the command line |
 //! | `verbs` | one file for each verb |
-//! | `runs` | what is printed while the engine runs |
+//! | `runs` | output while the engine runs |
 //! | `output`, `table`, `progress` | stdout, stderr, lists, bars |
-//! | `failure` | why it failed, and the exit status |
+//! | `failure` | errors and exit statuses |
 //!
 //! A library, so that the program `nvlab` and the command of the Python package are the same: both call [`run`].
 

@@ -1,7 +1,7 @@
-//! What goes to stdout and to stderr, and its style.
+//! Output to stdout and stderr, and its style.
 //!
 //! 1. stdout is for results, stderr for everything else.
-//! 2. A reader of stdout that has gone (`nvlab parts | head -1`) ends the program quietly.
+//! 2. If the reader of stdout is gone (`nvlab parts | head -1`), the program ends quietly.
 //! 3. Printing to stderr never fails.
 
 use crate::args::{FormatName, Global, When};

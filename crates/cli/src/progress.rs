@@ -1,4 +1,4 @@
-//! Progress on stderr: one line for each run under way; without a terminal, a line of text now and then.
+//! Progress on stderr: one line for each run in progress; without a terminal, a line of text now and then.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};

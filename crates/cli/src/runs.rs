@@ -1,4 +1,4 @@
-//! Runs, as the command line shows them: bars, notes, where results are kept, how to continue after an interruption.
+//! Runs as shown on the command line: bars, notes, where results are stored, how to continue after an interruption.
 
 use crate::args::Simulation;
 use crate::failure::{Failure, Wrong};

@@ -1,4 +1,4 @@
-//! Lists of things, for people and for programs.
+//! Lists, for users and for programs.
 
 use nvlab_report::Format;
 use serde_json::{Map, Value};

@@ -20,7 +20,7 @@
 //! | [`scm`] | memories used in place, each behind a controller of its own: no map at all |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
-//! | [`region`] | what the blocks and segments of a device hold, for the live page~
+//! | [`region`] | what the blocks and segments of a device hold, for the live page
 //! | [`power`] | background work, power cuts and recovery of all of them |
 //! | `cleaning` | which block is cleaned next: one file per policy |
 //! | `table` | the blocks of an array: live units, state |

@@ -10,7 +10,7 @@
 //! | [`service`] | trim, checked reads, the controller's own time |
 //! | [`buffer`], [`cleaning`], [`wear`] | the write buffer; which block is cleaned next; wear levelling |
 //! | [`slc`] | blocks with one bit per cell, and the cache in them |
-//! | [`path`] | the link and software between host and device~ |
+//! | [`path`] | the link and software between host and device |
 
 pub mod array;
 pub mod buffer;

@@ -13,7 +13,7 @@
 //! | module | what |
 //! |---|---|
 //! | `kinds` | the controllers: one file for each kind, with its keys, reading, checks and media |
-//! | `bricks` | keys that several kinds share~; `route`: the driver in front of a controller |
+//! | `bricks` | keys that several kinds share; `route`: the driver in front of a controller |
 //! | [`keys`] | the table of all keys; `key`: one of them |
 //! | `source` | files, parts and `--set` as flat keys with places; `layers` lays them over each other |
 //! | `context` | typed reading, defaults, origins, unknown keys |
@@ -23,7 +23,7 @@
 //! | `configs` | from a [`Design`] to the configurations of media, and its price |
 //! | [`scale`] | the same kind of drive with another capacity |
 //! | `footprint` | what media and common tables take of this machine's memory |
-//! | [`toml_reader`] | TOML files written by users: typed values with their places~ |
+//! | [`toml_reader`] | TOML files written by users: typed values with their places |
 //! | `text` | canonical text, `design show`, `diff`, `new`; [`schema`]: JSON Schema |
 
 mod bricks;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const SECTOR: usize = 512;
-/// Maximum bytes of one request.~
+/// Maximum bytes of one request.
 const TOGETHER: usize = 64 << 10;
 
 /// What to do.
@@ -30,7 +30,7 @@ pub struct ImagePlan {
     pub bytes: Option<u64>,
     /// The power fails after every tool.
     pub cut: bool,
-    /// Seed of faults and of the contents after a cut.~
+    /// Seed of faults and of the contents after a cut.
     pub seed: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct ImageStep {
 pub struct ImageReport {
     /// Tool by tool.
     pub steps: Vec<ImageStep>,
-    /// Statistics of FSMS, if the design has it and its power did not fail.~
+    /// Statistics of FSMS, if the design has it and its power did not fail.
     pub route: Option<RouteResult>,
     /// Simulated time, s.
     pub simulated_s: f64,
@@ -63,27 +63,27 @@ pub struct ImageReport {
 /// Why it ended early.
 #[derive(Debug, Error)]
 pub enum ImageError {
-    /// The design cannot hold an image.~
+    /// The design cannot hold an image.
     #[error("design {0} is a memory: an image needs a block device with a page or block map, or hftl")]
     NotABlockDevice(String),
     /// The design cannot be built.
     #[error("{0}")]
     Unbuildable(String),
-    /// This computer does not have enough memory for the device.~
+    /// This computer does not have enough memory for the device.
     #[error("{0}")]
     Memory(String),
     /// The file cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// The path.~
+        /// The path.
         path: String,
-        /// The system's error.~
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is not an image for this device.~
+    /// The file is not an image for this device.
     #[error("{path}: {bytes} B; an image is a multiple of 512 B and at most the {capacity} B of the device")]
     Size {
-        /// The path.~
+        /// The path.
         path: String,
         /// Its length.
         bytes: u64,
@@ -93,12 +93,12 @@ pub enum ImageError {
     /// A tool failed.
     #[error("{0}")]
     Tool(String),
-    /// The device failed, or returned data that differs from what was written.~
+    /// The device failed, or returned data that differs from what was written.
     #[error("{0}")]
     Device(String),
 }
 
-/// Runs tools on an image on a device of the design.~ `tool` runs one, and returns the reason if it failed.
+/// Runs tools on an image on a device of the design. `tool` runs one, and returns the reason if it failed.
 pub fn run(
     design: &Design,
     plan: &ImagePlan,

@@ -1,7 +1,7 @@
-//! What the compiler is not to compute in advance.
+//! Values that the compiler must not compute in advance.
 //!
-//! What it can compute from a reference before the first pass through a loop it stores for the next one, and stores behind a fence
-//! are scarce: each waits for it, and a processor holds a few dozen.
+//! A value that the compiler can compute from a reference before the first pass through a loop is stored for the next
+//! pass, and stores behind a fence are scarce: each waits for it, and a processor holds a few dozen.
 
 /// The same reference, of which the compiler knows nothing.
 #[inline(always)]

@@ -1,8 +1,9 @@
-//! A memory barrier whose frequent side is free.
+//! A memory barrier that is free on the frequent side.
 //!
-//! Two threads that each store and then load what the other stored need a full barrier between the two, or both may see the
-//! old value. Where one side is rare it pays for both: [`heavy`] interrupts every running thread of the process
-//! (membarrier(2)), so that [`light`] need only stop the compiler. On a kernel without it, `light` is a full fence.
+//! Two threads that each store and then load the other's variable need a full barrier between the two, or both may
+//! see the old value. If one side is rare it can pay for both: [`heavy`] interrupts every running thread of the
+//! process (membarrier(2)), so that [`light`] only restrains the compiler. On a kernel without it, `light` is a full
+//! fence.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};

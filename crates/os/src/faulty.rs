@@ -1,4 +1,4 @@
-//! A file that fails on demand: for tests of whatever must survive I/O errors and power failures.
+//! A file that fails on demand: for tests of code that must survive I/O errors and power failures.
 //!
 //! It passes everything through to a real file and counts operations (reads, writes, changes of length, syncs) from 1.
 //! The operation named by a [`Fault`] fails as it says; the others succeed. The file remembers what every change since

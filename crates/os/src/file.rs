@@ -1,4 +1,4 @@
-//! Files: unnamed ones in memory, holes, free space, and files that only their owner may use.
+//! Files: unnamed ones in memory, holes, free space, and files accessible only to their owner.
 
 use crate::check;
 use std::ffi::{CStr, CString};

@@ -1,4 +1,4 @@
-//! Writes cache lines back to memory: what makes stores durable where memory is persistent.
+//! Writes cache lines back to memory: makes stores durable if memory is persistent.
 //!
 //! A store is durable after three steps: the store itself, [`Flush::lines`] over its bytes, and [`Flush::fence`]. The
 //! instruction is detected: clwb keeps the line cached; clflushopt evicts it; clflush also waits for the flush before

@@ -1,11 +1,11 @@
 //! A folder with one owner: a lock, files of a fixed length, and a record that identifies the folder.
 //!
 //! 1. `DIR/lock` is locked as long as the owner lives; a second one is refused ([`FolderError::Busy`]).
-//! 2. A folder is taken if it is new, empty, or has the record; any other belongs to somebody else and stays as it is.
-//! 3. [`LockedFolder::replace`] is atomic and durable: after a crash a file has its old or its new contents, and its new
-//!    ones once the call has returned.
-//! 4. Nothing in it is followed that is a symbolic link, and nothing is waited for that is not a regular file. All of it
-//!    belongs to its owner alone (modes 0700 and 0600).
+//! 2. A folder is accepted if it is new, empty, or has the record; any other is left unchanged.
+//! 3. [`LockedFolder::replace`] is atomic and durable: after a crash a file has its old or its new contents, and its
+//!    new ones once the call has returned.
+//! 4. Symbolic links in it are not followed, and files that are not regular are not opened. All of it is accessible
+//!    to its owner alone (modes 0700 and 0600).
 
 use crate::file::{free_bytes, private, try_lock};
 use std::fs::{self, DirBuilder, File, OpenOptions};

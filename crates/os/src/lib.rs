@@ -1,23 +1,23 @@
-//! The operating system and the machine, behind safe interfaces: what everything that keeps real bytes needs.
+//! The operating system and the computer, behind safe interfaces: for all crates that store real bytes.
 //!
 //! Nothing here knows a simulated device, its time or its media. The recoverable memory, the persistent heap and the
-//! server stand on it, so that `unsafe` code for mappings, locks and flushes is written and reviewed once.
+//! server are built on it, so that `unsafe` code for mappings, locks and flushes is written and reviewed once.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`mapping`] | [`Mapping`]: a file or anonymous memory mapped for loads and stores |
 //! | [`PrivateCopy`] | a part of a file in memory, copied where it is stored to |
 //! | [`HugeAlloc`] | an allocator that gives the largest vectors huge pages |
-//! | [`in_huge_pages`] | memory of the program that is about to be filled, in huge pages |
+//! | [`in_huge_pages`] | memory that the program is about to fill, in huge pages |
 //! | [`stores`] | stores to mapped memory in known units and order: whole words, or past the caches |
 //! | [`flush`] | [`Flush`]: writes cache lines back to memory (clwb, clflushopt, clflush) |
 //! | [`mtd`] | raw flash as a character device: its description and erase |
-//! | [`afresh`](fn@afresh) | what the compiler is not to compute in advance |
-//! | [`barrier`] | a memory barrier whose frequent side is free (membarrier) |
+//! | [`afresh`](fn@afresh) | values that the compiler must not compute in advance |
+//! | [`barrier`] | a memory barrier that is free on the frequent side (membarrier) |
 //! | [`mod@file`] | unnamed files in memory, holes, free space, private files |
 //! | [`folder`] | [`LockedFolder`]: a folder with one owner, whose files are replaced atomically |
 //! | [`faulty`] | [`FaultyFile`]: a file that fails on demand, for tests |
-//! | [`WriteWatch`] | the first store to each page of some memory, noticed by page protection |
+//! | [`WriteWatch`] | detects the first store to each page of some memory by page protection |
 //! | `sigbus` | reports a mapped page that cannot be read or allocated, before the process ends |
 //!
 //! Errors are `std::io::Error` where the caller knows the file, [`FolderError`] where it does not.

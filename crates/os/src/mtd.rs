@@ -1,8 +1,8 @@
 //! Linux MTD: raw flash as a character device (`/dev/mtd0`), after linux/include/uapi/mtd/mtd-abi.h.
 //!
-//! Only what a user of NOR flash needs: the device's description and the erase. Reads and writes are pread and pwrite.
-//! The machines that this was developed on have no such device: numbers and layouts of the requests are tested, the
-//! requests themselves only on files that refuse them.
+//! Only what a user of NOR flash needs: the device's description and the erase. Reads and writes are pread and
+//! pwrite. The computers used for development have no such device: numbers and layouts of the requests are tested,
+//! the requests themselves only on files that refuse them.
 
 use crate::check;
 use std::fs::File;

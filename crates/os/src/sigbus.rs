@@ -1,5 +1,6 @@
-//! SIGBUS: a page of a mapped file that cannot be had because the disk is full or failed. The store that needs it cannot
-//! return an error, so the process reports why and ends: whoever recovers the files sees a kill at this instruction.
+//! SIGBUS: a page of a mapped file that cannot be read or allocated because the disk is full or failed. The store
+//! that needs it cannot return an error, so the process reports why and ends: to a later recovery this is a kill at
+//! this instruction.
 
 use crate::check;
 use std::io;

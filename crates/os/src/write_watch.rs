@@ -1,14 +1,15 @@
-//! Notices the first store to each page of some memory, and keeps the page as it was: page protection and SIGSEGV.
+//! Detects the first store to each page of some memory, and preserves the page's old contents: page protection and
+//! SIGSEGV.
 //!
 //! The pages are read-only. A store to one raises SIGSEGV; the handler copies the page to its *twin*, makes it writable and
 //! returns, so the store is done again and succeeds. Whoever watches compares pages with their twins later.
 //!
 //! 1. The handler makes system calls and copies memory: no allocation, no lock. Two threads may touch a page at once.
 //! 2. Faults elsewhere go to the action that was installed before, so a wild store still ends the process.
-//! 3. A system call that stores to a watched page (`read` into it) fails with `EFAULT` instead of raising a signal, unless
-//!    the page was touched before.
-//! 4. A page that cannot be made writable on its own, since the kernel limits the number of mappings (65,530 by default),
-//!    is touched together with all others.
+//! 3. A system call that stores to a watched page (`read` into it) fails with `EFAULT` instead of raising a signal,
+//!    unless the page was touched before.
+//! 4. A page that cannot be made writable on its own, since the kernel limits the number of mappings (65,530 by
+//!    default), is touched together with all others.
 //!
 //! Rejected: write protection by userfaultfd, which takes a second thread or newer kernels and no fewer system calls; dirty
 //! bits (`/proc/self/pagemap`), which are reset for the whole process and keep no old contents.

@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `labels` | labels and colours of runs~ |
+//! | `labels` | labels and colours of runs |
 //! | `verdict` | the answer in a few lines, above all else |
 //! | `head` | what ran, and how to run it again |
 //! | `summary`, `streams`, `cost` | sections that are tables |

@@ -11,10 +11,10 @@
 //! | `document` | what programs read, and its JSON Schema |
 //! | [`assertion`] | `waf < 2.5`, checked against a run |
 //! | [`mod@html`] | results as one self-contained HTML file |
-//! | `departure` | whether a run stayed at the write amplification to which its device was prepared~ |
-//! | `warnings` | warnings that no figure shows~ |
-//! | `names` | names of designs side by side: the common part is stated once~ |
-//! | `notes` | caveats to figures~ |
+//! | `departure` | whether a run stayed at the write amplification to which its device was prepared |
+//! | `warnings` | warnings that no figure shows |
+//! | `names` | names of designs side by side: the common part is stated once |
+//! | `notes` | caveats to figures |
 //! | `timeline` | one run over time, as Chrome's trace events |
 //! | [`page`] | the kit that every HTML page is built from: frame, tables, plots |
 

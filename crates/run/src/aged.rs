@@ -1,8 +1,8 @@
-//! Devices in a known state for something else than a run: to be served.
+//! Devices in a known state for other purposes than a run: to be served.
 //!
-//! Without a workload to measure there is none to prepare the device with: writes of one unit, uniformly distributed over
-//! the part that is to be steady, do. A page map is prepared without payload, as for a run, and shares its kept devices with
-//! runs of `uniform` writes of a unit; any other device is written to where it is ([`prepare`]).
+//! There is no workload to prepare the device with. Writes of one unit, uniformly distributed over the part that is
+//! to be steady, take its place. A page map is prepared without payload, as for a run, and shares its stored devices
+//! with runs of `uniform` writes of a unit; any other device is written in place ([`prepare`]).
 
 use super::device::{BuildError, Carrying, any};
 use super::drive::{DeviceUnderTest, DriveError};

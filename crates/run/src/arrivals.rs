@@ -1,10 +1,11 @@
-//! Whether the host's queue in front of a device grows. In an open loop requests are wanted at their own times, served or not:
-//! if more are offered than are served, each waits longer than the one before it, and latency tells how long the run was.
+//! Detects whether the host's queue in front of a device grows. In an open loop requests arrive at their own times,
+//! served or not: if more are offered than are served, each waits longer than the one before it, and latency depends
+//! on the length of the run.
 //!
-//! A line is fitted to the latency over the times at which requests were wanted. If `l` requests a second are offered and `m`
-//! served, the request wanted at `t` waits `t (l - m) / m`: the slope is `s = l / m - 1`, and the queue grows by
-//! `l - m = l s / (1 + s)` requests a second. It grows if the line explains the latencies, and rises over the run by at least
-//! their mean (a queue that grows from the beginning on rises by twice the mean; one in balance does not rise).
+//! A line is fitted to the latency over the arrival times. If `l` requests a second are offered and `m` served, the
+//! request that arrives at `t` waits `t (l - m) / m`: the slope is `s = l / m - 1`, and the queue grows by
+//! `l - m = l s / (1 + s)` requests a second. It grows if the line explains the latencies, and rises over the run by
+//! at least their mean (a queue that grows from the beginning rises by twice the mean; one in balance does not rise).
 
 use crate::result::{ArrivalsResult, TenantResult};
 use nvlab_units::{Span, Time};
@@ -12,7 +13,7 @@ use nvlab_workload::{Batch, BlockWorkload, Request};
 
 /// With fewer latencies nothing is said.
 const SAMPLES_MIN: f64 = 16.0;
-/// A queue that grows by a smaller share of what is served does not grow.
+/// Growth by a smaller share of the served requests is ignored.
 const SLOPE_MIN: f64 = 0.01;
 /// The share of the variance of the latencies that the line must explain.
 const EXPLAINED_MIN: f64 = 0.3;
@@ -55,7 +56,8 @@ impl Arrivals {
         }
     }
 
-    /// So many requests were wanted before the loop was ended, so long after it began, and not served.
+    /// Notes requests that had arrived, but were not served, when the loop was ended at this time after its
+    /// beginning.
     pub fn leave(&mut self, waiting: u64, ended: Span) {
         self.waiting += waiting;
         self.ended = ended;
@@ -90,7 +92,7 @@ impl Arrivals {
         })
     }
 
-    /// By how many requests per second the queue has grown so far, of which `served` were served; 0 if it does not grow.
+    /// Requests per second by which the queue has grown so far, of which `served` were served; 0 if it does not grow.
     pub(super) fn growth(&self, served: u64) -> f64 {
         self.slope().map_or(0.0, |slope| served as f64 / self.last.seconds() * slope / (1.0 + slope))
     }
@@ -153,7 +155,7 @@ pub(super) fn still_wanted(
     count_before(limit, next)
 }
 
-/// How many transactions of an open loop arrive before `limit`, from the one at `first` on; none if there is no limit.
+/// Number of transactions of an open loop that arrive before `limit`, from the one at `first` on; none if there is no limit.
 pub(super) fn still_arriving(first: Time, limit: Span, mut next: impl FnMut() -> Option<Time>) -> u64 {
     let mut first = Some(first);
     count_before(limit, || first.take().or_else(&mut next))

@@ -1,5 +1,5 @@
-//! How fast the simulator itself is: requests per CPU-second of one core, full timing, latency histogram and
-//! statistics on. A command, not a test: wall time informs, nothing is asserted here.
+//! Speed of the simulator itself: requests per CPU-second of one core, with full timing, latency histogram and
+//! statistics. A command, not a test: wall time is reported, nothing is asserted here.
 
 use crate::device::NoBytes;
 use crate::drive::{DeviceUnderTest, Limit, Watch, drive};
@@ -26,9 +26,9 @@ pub struct BenchRow {
     pub cpu_s: f64,
     /// Write amplification during the measurement.
     pub write_amplification: f64,
-    /// Bytes of memory per logical unit: the controller's, and of a memory used in place what is kept of each line.
+    /// Bytes of memory per logical unit: the controller's, and for a memory used in place those for each line.
     pub memory_per_unit: f64,
-    /// A number that depends on every latency: the same on every machine.
+    /// A number that depends on every latency: equal on all computers.
     pub hash: u64,
 }
 

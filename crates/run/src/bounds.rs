@@ -1,8 +1,8 @@
-//! What a recording that is too short can mean.
+//! Bounds on what a recording that is too short can show.
 //!
-//! Repeated, it writes its units again in the order in which it wrote them: they die together, and little is moved. What the recorded
-//! program would have done next is not known. The other end is that it goes on anywhere: whatever the device holds is written unit
-//! by unit, in random order.
+//! Repeated, it writes its units again in the order of the recording: they die together, and little is moved. What
+//! the program would have done next is not known. The other extreme is that it continues anywhere: the whole contents
+//! of the device are written unit by unit, in random order.
 
 use super::aged::{self, AgeError};
 use super::device;

@@ -1,16 +1,18 @@
-//! The steady state in a fraction of the time: a coarse twin of the device, with `k` units as one, is written to until its
-//! write amplification is constant, which takes `k` times fewer writes; then the device takes its state over and is written
-//! to at full size until a window agrees. See `nvlab_controller::page_map::coarse` for why that is the same state.
+//! Reaches the steady state in a fraction of the time: a coarse twin of the device, with `k` units as one, is written
+//! until its write amplification is constant, which takes `k` times fewer writes; then the device takes over its
+//! state and is written at full size until a window agrees. See `nvlab_controller::page_map::coarse` for the reasons
+//! why that is the same state.
 //!
-//! Only for workloads that draw every address anew ([`BlockWorkload::draws`](nvlab_workload::BlockWorkload::draws)): a unit
-//! of the twin stands for neighbours in rank, which are about equally likely. The rank of each write is drawn as at full
-//! size and divided, so that the twin's units are as popular as theirs together. Other workloads, controllers that have no
-//! twin, and devices that are quickly settled anyway are written to at full size from the beginning.
+//! Only for workloads that draw every address independently
+//! ([`BlockWorkload::draws`](nvlab_workload::BlockWorkload::draws)): a unit of the twin stands for neighbours in
+//! rank, which are about equally likely. The rank of each write is drawn as at full size and divided, so that the
+//! twin's units are as popular as the sum of theirs. Other workloads, controllers without a twin, and devices that
+//! settle quickly are written at full size from the beginning.
 //!
-//! Several streams are drawn from in proportion to how often they write: to their rates if all have one, to their depths if
-//! all are closed loops with the same share of writes, which then have the same latency. Where the regions of several
-//! overlap, all but one of them must be uniform, so that neighbours in rank are about equally likely for all of them
-//! together.
+//! Several streams are drawn from in proportion to their write rates: to their rates if all have one, to their depths
+//! if all are closed loops with the same share of writes, which then have the same latency. Where the regions of
+//! several overlap, all but one of them must be uniform, so that neighbours in rank are about equally likely for all
+//! of them together.
 
 mod scale;
 

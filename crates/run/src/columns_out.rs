@@ -1,4 +1,4 @@
-//! A run's directory: what is kept of a run, for people, programs and the next run.
+//! A run's directory: its stored results, for users, programs and the next run.
 //!
 //! `DIR/NAME-KEY8/`, where NAME is the design's name made safe for a file name and KEY8 the first 8 digits of the key:
 //!
@@ -12,9 +12,9 @@
 //! | `manifest.json` | the files with their sizes and CRC-32C, and the command to repeat the run |
 //!
 //! 1. A directory is complete or absent: it is written under another name and renamed.
-//! 2. A directory is never changed. The same key is the same run: what is there stays. Another key with the same
-//!    first 8 digits gets a directory with the whole key in its name.
-//! 3. Parquet files hold no time and no machine: equal results give equal bytes.
+//! 2. A directory is never changed. The same key is the same run: an existing directory stays. Another key with the
+//!    same first 8 digits gets a directory with the whole key in its name.
+//! 3. Parquet files contain no wall-clock time and nothing about the computer: equal results give equal bytes.
 
 mod tables;
 

@@ -1,6 +1,7 @@
 //! Transactions on recoverable memory: they arrive, one program runs them one after the other, or several at the same
-//! time, and each ends when it is durable. Those that are ready when the log is commit together (system 001 slide 10:
-//! batched commits). At the end of the run the log is truncated, so that a run pays for all it logged (slide 28).
+//! time, and each ends when it is durable. Those that are ready when the log is free commit together (system 001
+//! slide 10: batched commits). At the end of the run the log is truncated, so that a run pays for everything it
+//! logged (slide 28).
 //!
 //! A commit is counted as a write: the bytes are those of its record, the latency that of the commit alone. A
 //! transaction's latency counts from its arrival.

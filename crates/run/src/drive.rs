@@ -1,8 +1,8 @@
 //! The inner loop: requests from a workload into a device, completions back.
 //!
-//! A closed loop keeps a number of requests in flight: the next is issued when the earliest completes. An open loop issues
-//! each at its moment. A request begins when it is issued, or waits in the host until the device's queue has room (`host`).
-//! Latency counts from the moment the host issued it. The device is called in the order in which requests begin.
+//! A closed loop keeps a number of requests in flight: the next is issued when the earliest completes. An open loop
+//! issues each at its own time. A request begins when it is issued, or waits in the host until the device's queue has
+//! room (`host`). Latency counts from the time of issue. The device is called in the order in which requests begin.
 
 use super::arrivals::still_wanted;
 use super::device::Observed;

@@ -1,10 +1,10 @@
-//! The engine: finds kept results, runs what is missing, keeps the new results, and can be interrupted and resumed. The
-//! command line, a sweep and a worker of a cluster all call it.
+//! The engine: finds stored results, runs what is missing, stores the new results, and can be interrupted and
+//! resumed. The command line, a sweep and a worker of a cluster all call it.
 //!
-//! 1. The same key is the same run: a run whose result is kept is not simulated again unless forced.
-//! 2. A result is kept as soon as its run is done, so that an interruption loses only what was running.
-//! 3. If a forced run's result differs from the one kept, the old one is renamed; nothing is lost.
-//! 4. Runs whose devices do not fit into memory together are done one after the other.
+//! 1. The same key is the same run: a run whose result is stored is not simulated again unless forced.
+//! 2. A result is stored as soon as its run is done, so that an interruption loses only the runs in progress.
+//! 3. If a forced run's result differs from the stored one, the old one is renamed; nothing is lost.
+//! 4. Runs whose devices do not fit in memory together are executed one after the other.
 //! 5. It prints nothing: it reports [`Event`]s.
 
 mod room;
@@ -159,7 +159,7 @@ impl Engine {
         Ok(source)
     }
 
-    /// Releases the traces that nobody is just reading, but one, if they take too much memory.
+    /// Releases traces that are not being read, except one, if they take too much memory.
     fn release_all_but(&self, last: &Arc<Source>) {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let others = sources.values().filter_map(|source| source.try_lock().ok()?.clone());

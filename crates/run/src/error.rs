@@ -1,4 +1,4 @@
-//! Why a run has no result, or a device that is held no answer.
+//! Why a run has no result, or an open device cannot answer.
 
 use super::drive::DriveError;
 use nvlab_workload::WorkloadError;
@@ -125,7 +125,7 @@ pub enum RunError {
         /// The argument of `--until`.
         until: String,
     },
-    /// The device cannot be mounted after a power cut, at the end of the run or when somebody pulled the plug.
+    /// The device cannot be mounted after a power cut, at the end of the run or one requested by the user.
     #[error("{design}: the mount after a power cut failed: {why}")]
     Unmounted {
         /// The design.

@@ -1,8 +1,9 @@
-//! `nvlab heap bench`: what each layer of safety costs a program that keeps objects, measured on this machine.
+//! `nvlab heap bench`: the cost of each layer of safety for a program with persistent objects, measured on this
+//! computer.
 //!
-//! The layers are [`Layer`]s; on top of them, [`Cost::Delayed`] charges the durable one for a memory slower than DRAM: the CPU time
-//! measured on this machine plus the delays of the lines that a simulated cache counts. That sum is virtual: nothing waits, and
-//! what the processor would overlap is not taken off.
+//! The layers are [`Layer`]s; in addition, [`Cost::Delayed`] charges the durable one for a memory slower than DRAM:
+//! the CPU time measured on this computer plus the delays of the lines that a simulated cache counts. That sum is
+//! virtual: nothing waits, and the overlap in a processor is not subtracted.
 
 use cpu_time::ProcessTime;
 use nvlab_nvheap::{Counts, Delays};
@@ -81,7 +82,7 @@ pub struct Row {
     pub cpu_ns: f64,
     /// The lowest and highest of eight slices.
     pub cpu_ns_spread: [f64; 2],
-    /// What one thread did to memory; of layers that make nothing durable, lines of objects that were opened.
+    /// Memory operations of one thread; for layers that make nothing durable, lines of opened objects.
     pub counted: Option<Counted>,
     /// Delays charged, in nanoseconds.
     pub charged_ns: f64,

@@ -1,11 +1,11 @@
-//! A device that is held between batches of requests: whoever holds it decides what comes next.
+//! An open device that is idle between batches of requests: the caller decides what comes next.
 //!
-//! 1. Its time is simulated time. A batch begins when the one before is done, or later ([`HeldDevice::idle`]); what the device
-//!    has queued by then goes on in the background.
+//! 1. Its time is simulated time. A batch begins when the one before is done, or later ([`HeldDevice::idle`]); work
+//!    queued in the device by then continues in the background.
 //! 2. Between two batches no request is in flight. So a closed loop in two batches is not that loop in one.
-//! 3. What is measured begins when it is opened and after every power cut, as the counts of a controller do.
+//! 3. Measurement begins when it is opened and after every power cut, as the counts of a controller do.
 //!
-//! It has a loop of its own, which keeps the latency of every request: runs pay nothing for that.
+//! It has its own loop, which records the latency of every request: runs pay nothing for that.
 
 mod open;
 
@@ -78,7 +78,7 @@ pub struct Standing {
 pub struct Blocks {
     /// Erases of each since it left the factory, die by die.
     pub erases: Vec<u32>,
-    /// The share of each that is live; `None` if the controller does not count that.
+    /// The share of live data in each; `None` if the controller does not count that.
     pub live: Option<Vec<f32>>,
 }
 
@@ -179,7 +179,7 @@ impl HeldDevice {
         drive::within_time(self.log.now, self.log.requests).map_err(|why| failed(&self.plan, why)).map(drop)
     }
 
-    /// The power fails now and comes back: what was accepted and is not on the media is lost, operations under way are torn.
+    /// The power fails now and returns: data accepted but not yet on the media is lost, operations in progress are torn.
     /// Returns what the recovery took.
     pub fn cut(&mut self) -> Result<RecoveryReport, RunError> {
         let Self { plan, log, .. } = self;

@@ -1,8 +1,8 @@
-//! When the host issues its next request, and what it has in flight.
+//! When the host issues its next request, and its requests in flight.
 //!
-//! A closed loop of a depth keeps so many requests in flight, whatever the device takes at a time: those beyond the device's
-//! queue wait in the host, and their latency counts from when the host issued them. By Little's law the depth is then the
-//! throughput times the mean latency.
+//! A closed loop keeps a fixed number of requests in flight, whatever the size of the device's queue: those beyond it
+//! wait in the host, and their latency counts from the time the host issued them. By Little's law the depth is then
+//! the throughput times the mean latency.
 
 use super::outstanding::Outstanding;
 use nvlab_units::{Span, Time};

@@ -1,9 +1,10 @@
-//! Prepared devices of earlier runs: which one a run may begin with, and keeping its own.
+//! Stored devices of earlier runs: which one a run may begin with, and storing its own.
 //!
-//! Kept are page maps without payload behind a link (`ftl.kind = "page"` without `fsms`): what takes long to prepare.
-//! A device that came from a coarse twin depends on the addresses of the writes only, so runs share it whose workloads
-//! differ in nothing else (mix, depth, rate); what is then written at the pace of one of them is not shared. On its way to
-//! the steady state a device is kept from time to time between two windows, so that a run that was interrupted goes on there.
+//! Stored are page maps without payload behind a link (`ftl.kind = "page"` without `fsms`): those that take long to
+//! prepare. A device prepared with a coarse twin depends on the addresses of the writes only, so runs share it whose
+//! workloads differ in nothing else (mix, depth, rate); what is then written at the pace of one of them is not
+//! shared. On its way to the steady state a device is stored from time to time between two windows, so that an
+//! interrupted run continues there.
 
 use super::drive::{DeviceUnderTest, DriveError};
 use super::precondition;
@@ -172,7 +173,8 @@ impl<'a> Keeper<'a> {
 pub(super) struct Begin<'a> {
     pub kept: Option<Kept>,
     pub keeper: Option<Keeper<'a>>,
-    /// Nobody else prepares the same device meanwhile; how often it was prepared in this program.
+    /// No other thread prepares the same device at the same time; the number of times it was prepared in this
+    /// program.
     pub turn: Option<MutexGuard<'a, u32>>,
 }
 

@@ -3,25 +3,25 @@
 //! | module | what |
 //! |---|---|
 //! | [`plan`] | from texts to runs: limits, workloads, the cache of traces |
-//! | [`engine`] | finds kept results, runs what is missing, keeps its results |
-//! | `single`, `steps` | one run: build, precondition, drive, sum up ([`run()`]); what to run is `run_plan` |
+//! | [`engine`] | finds stored results, runs what is missing, stores its results |
+//! | `single`, `steps` | one run: build, precondition, drive, summarise ([`run()`]); its parameters are in `run_plan` |
 //! | [`device`] | the devices under test, a file for each kind of controller |
 //! | [`drive`], `submit`, `program` | requests, in closed and open loops, or as a program makes them |
 //! | [`transactions`], `commits` | transactions on a memory, and on recoverable memory |
 //! | `host`, `staged` | the host's software |
 //! | [`precondition`], `preparation` | bringing a device to a known state; `settle`, `coarse`: until it is steady, with a twin |
-//! | [`held`], [`watched`] | runs that are stopped, changed and looked at on their way |
-//! | [`prepared`], `kept` | prepared devices, kept between runs |
-//! | [`meter`], `summary` | what is counted and timed, and the result of it |
-//! | [`result`] | what a run measured; [`columns_out`]: its directory, JSON and Parquet |
-//! | [`mod@metric`], [`number`] | the one table of metrics: names, units, which way is better; numbers for people; [`stats`]: mean and 95 % interval |
+//! | [`held`], [`watched`] | runs that are paused, changed and observed in progress |
+//! | [`prepared`], `kept` | prepared devices, stored between runs |
+//! | [`meter`], `summary` | counters and timers, and the result made from them |
+//! | [`result`] | the result of a run; [`columns_out`]: its directory, JSON and Parquet |
+//! | [`mod@metric`], [`number`] | the one table of metrics: names, units, which direction is better; numbers for users; [`stats`]: mean and 95 % interval |
 //! | [`durable`] | logs of recoverable memory on simulated media |
-//! | [`mod@heap`] | what each layer of safety costs a program that keeps objects |
-//! | [`theory`] | closed forms that a simulation must meet |
-//! | [`mod@bench`] | how fast the simulation itself is |
+//! | [`mod@heap`] | the cost of each layer of safety for a program with persistent objects |
+//! | [`theory`] | closed forms that a simulation must agree with |
+//! | [`mod@bench`] | the speed of the simulator itself |
 //!
-//! Only [`device::build()`] and the inner loop ([`DeviceUnderTest`]) depend on the kind of controller. A new kind is a file in
-//! [`device`] and an arm there.
+//! Only [`device::build()`] and the inner loop ([`DeviceUnderTest`]) depend on the kind of controller. A new kind is
+//! a file in [`device`] and an arm there.
 
 pub mod aged;
 mod arrivals;

@@ -1,15 +1,15 @@
-//! What each kind of flash of a device did: each array, and separately the blocks of an array that are used with one
-//! bit per cell.
+//! Figures of each kind of flash of a device: each array, and separately the blocks of an array in SLC mode.
 //!
-//! The cycles of a run are the pages it used up over the pages of a block: those it programmed, and those an erase found not
-//! programmed. A page that was programmed has to be erased before it is programmed again, and a block that is erased before it
-//! is full costs a whole cycle all the same. For each block this is its erases plus the share of it that is programmed at the
-//! end minus that at the beginning. So it is right from the first program on, and of a steady device it does not depend, on
-//! average, on where in the cycles of its blocks the run begins and ends. Erases alone lag behind on a device that begins with
-//! erased blocks, and of a short run they are as many as cleaning had just then.
+//! The cycles of a run are the pages it used up over the pages of a block: those it programmed, and those that were
+//! erased without having been programmed. A programmed page has to be erased before it is programmed again, and a
+//! block that is erased before it is full costs a whole cycle all the same. For each block this is its erases plus
+//! the share of it that is programmed at the end minus that at the beginning. So it is correct from the first program
+//! on, and for a steady device it does not depend, on average, on where in the cycles of its blocks the run begins
+//! and ends. Erases alone lag behind on a device that begins with erased blocks, and in a short run they depend on
+//! the cleaning that happened to occur.
 //!
-//! What waits at the end to be programmed to the data medium, in the write buffer, a cache in SLC mode or a log of another
-//! medium, counts as programmed.
+//! Data in the write buffer, a cache in SLC mode or a log of another medium at the end, which has yet to be
+//! programmed to the data medium, counts as programmed.
 
 use super::device::{ArrayInsides, FlashInsides, HiddenFlash, Insides};
 use crate::result::{MediumResult, SECONDS_PER_YEAR};

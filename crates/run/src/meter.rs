@@ -1,7 +1,7 @@
-//! What is measured during a run: latencies per kind, and the windows of the run.
+//! Measurements during a run: latencies per kind, and the windows of the run.
 //!
 //! A run of transactions has its loads under [`Op::Read`], its stores under [`Op::Write`], and the transactions as a
-//! kind of their own (`TRANSACTION`); its windows count transactions.
+//! separate kind (`TRANSACTION`); its windows count transactions.
 
 mod precision;
 
@@ -198,7 +198,8 @@ impl Meter {
         Meter { goal, ..self }
     }
 
-    /// Looks for its goal only when so many bytes are written: within a pass over all addresses figures rise and fall.
+    /// Checks its goal only after this many bytes are written: within a pass over all addresses figures rise and
+    /// fall.
     pub(super) fn in_passes(self, pass_bytes: Option<u64>) -> Meter {
         Meter { pass_bytes: pass_bytes.unwrap_or(0), ..self }
     }

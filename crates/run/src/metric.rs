@@ -1,8 +1,7 @@
-//! The one table of metrics: what `--metrics`, `--assert` and the columns of tables know.
+//! The one table of metrics, used by `--metrics`, `--assert` and the columns of tables.
 //!
-//! A name is a path of lower-case words: `waf`, `waf.clean`, `read.p99`, `write.p99_9`. Also understood:
-//! `p99.9` for `p99_9`, `p99.write` for `write.p99`, the names of columns (`write.p99_ns`), and the short names in
-//! `ALIASES`.
+//! A name is a path of lower-case words: `waf`, `waf.clean`, `read.p99`, `write.p99_9`. Also accepted: `p99.9` for
+//! `p99_9`, `p99.write` for `write.p99`, the names of columns (`write.p99_ns`), and the short names in `ALIASES`.
 
 mod unit;
 
@@ -68,7 +67,7 @@ impl Metric {
         }
     }
 
-    /// True for figures of how long the flash lasts, in which the cost of cleaning should be.
+    /// True for figures of the lifetime of the flash, which should include the cost of cleaning.
     pub fn is_life(&self) -> bool {
         is_life(&self.name)
     }

@@ -1,5 +1,5 @@
-//! Numbers for people: three significant digits and a unit (`12.4 us`, `3.10 GiB`, `2.97`), counts in full with
-//! groups of three (`1 000 000`).
+//! Formats numbers for users: three significant digits and a unit (`12.4 us`, `3.10 GiB`, `2.97`), counts in full
+//! with groups of three (`1 000 000`).
 
 use crate::result::ProgramResult;
 

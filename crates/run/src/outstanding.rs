@@ -1,4 +1,4 @@
-//! When the requests in flight end, earliest first.
+//! Completion times of the requests in flight, earliest first.
 //!
 //! Requests often end in the order in which they began: behind a link or a bank that serves them one after the other. Then a
 //! ring holds them. Otherwise a tree of losers does (Knuth, volume 3, section 5.4.1): replacing the earliest costs one

@@ -1,10 +1,10 @@
-//! From texts to runs: what a user asks for, read and checked before anything is simulated.
+//! From texts to runs: the user's parameters, read and checked before anything is simulated.
 //!
 //! 1. A mistake in a workload or a limit is reported before the first run begins.
-//! 2. The key of a task names everything its result depends on, the content of trace and job files included:
-//!    a result with the same key may be reused.
-//! 3. A trace is read once, however many tasks replay it, and again only if all traces together take much memory; each
-//!    running task holds one copy of it. Any other workload is opened once for each task.
+//! 2. The key of a task names everything its result depends on, including the contents of trace and job files: a
+//!    result with the same key may be reused.
+//! 3. A trace is read once, however many tasks replay it, and again only if all traces together take much memory;
+//!    each running task holds one copy of it. Any other workload is opened once for each task.
 //!
 //! | module | what |
 //! |---|---|
@@ -156,7 +156,7 @@ impl Task {
         crate::run(&self.design, &self.plan, work, own, keeping, on_progress).map(|result| self.named(result))
     }
 
-    /// Runs it in sight of an onlooker, who may change it: the result is not that of the key then.
+    /// Runs it with an observer, who may change it: the result is then not that of the key.
     pub fn run_watched(
         &self,
         onlooker: &mut dyn Onlooker,
@@ -190,7 +190,7 @@ impl Task {
     }
 }
 
-/// The requests of a workload on a device that is held, and where they end.
+/// The requests of a workload on an open device, and their end.
 pub fn batch(
     design: &Design,
     source: &Source,
@@ -224,14 +224,14 @@ fn held(source: &Source, state: Preparation, capacity: u64) -> Result<Preparatio
     }
 }
 
-/// Programs of a unit that are simulated in a second of processor time, about.
+/// Approximate number of programs of a unit that are simulated in a second of processor time.
 const PROGRAMS_PER_S: f64 = 8e6;
 /// Minutes of processor time that are said beforehand.
 const MINUTES_SAID: f64 = 0.5;
-/// Windows of half a capacity until they agree, of devices written at full size, about.
+/// Approximate number of windows of half a capacity until they agree, for devices written at full size.
 const WINDOWS: f64 = 8.0;
 
-/// What takes long before anything is measured, why, and what would be faster.
+/// Steps that take long before measurement begins, with the reason and a faster alternative.
 fn effort(design: &Design, name: &str, work: &Work, state: &Preparation) -> Option<String> {
     let Work::Requests(workload) = work else { return None };
     let medium = design.media.get(design.ftl.medium()).map(|medium| &medium.part);

@@ -1,4 +1,4 @@
-//! What is done to a device before it is measured, as the command line says it: `steady,fill=30%,idle=10s`.
+//! How a device is prepared before it is measured, in the syntax of the command line: `steady,fill=30%,idle=10s`.
 
 use nvlab_units::Span;
 use nvlab_units::quantity::{display_fraction, exact_span, fraction, span};

@@ -1,10 +1,10 @@
-//! Prepared devices, kept between runs: what takes longest is done once for each design and kind of writes.
+//! Prepared devices, stored between runs: the longest step is done once for each design and kind of writes.
 //!
-//! 1. A key names everything that the state of a device depends on, the program that computed it included. The same key is
-//!    the same device, bit for bit: a run on a kept one has the result it would have without.
-//! 2. A kept device that cannot be read, or is damaged, counts as not there. It may be deleted at any time.
-//! 3. A file is whole or not there: written under another name and renamed. A checksum covers all of it.
-//! 4. All files together stay below a limit: those not used for longest go first.
+//! 1. A key names everything that the state of a device depends on, including the program that computed it. The same
+//!    key is the same device, bit for bit: a run on a stored one has the same result as without it.
+//! 2. A stored device that cannot be read, or is damaged, counts as absent. It may be deleted at any time.
+//! 3. A file is complete or absent: written under another name and renamed. A checksum covers all of it.
+//! 4. All files together stay below a limit: the least recently used are deleted first.
 //!
 //! The format: `MAGIC`, the XXH3-128 of the rest (16 B, little endian), then in postcard's encoding what the caller keeps beside
 //! the device, its dead owners ([`PageMap::dead_owners`]) and the device. Not compressed: the maps are nearly random
@@ -54,7 +54,7 @@ impl Default for Patience {
     }
 }
 
-/// Where prepared devices of this user are kept: `nvlab` in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
+/// The folder of prepared devices of this user: `nvlab` in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
 pub fn user_folder() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
@@ -93,7 +93,7 @@ impl Shelf {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Remembers what came of keeping a device, `part` of the way or prepared.
+    /// Records the outcome of storing a device, partly or fully prepared.
     pub(crate) fn note(&self, kept: io::Result<bool>, part: bool) {
         match kept {
             Ok(kept) => self.part_kept.store(part && kept, Ordering::Relaxed),

@@ -1,6 +1,6 @@
 //! A recorded program on another device: each request begins when the program would issue it (see
-//! [`nvlab_workload::Program`]), and waits only for room in the device's queue, or passes the stages of the host's software
-//! that the recording does not contain.
+//! [`nvlab_workload::Program`]), and waits only for room in the device's queue, or passes the stages of the host's
+//! software that the recording does not contain.
 //!
 //! Requests keep their recorded order: none begins before the one recorded before it.
 

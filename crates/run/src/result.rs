@@ -1,5 +1,5 @@
-//! What a run measured: plain data, in base units, the unit in the name. `result.json` is this, field by
-//! field; a field is never renamed within a schema version.
+//! The result of a run: plain data, in base units, the unit in the name. `result.json` is this, field by field; a
+//! field is never renamed within a schema version.
 
 mod doubts;
 mod lifetime;
@@ -43,7 +43,8 @@ pub struct RunResult {
     /// Names this kind of document and its version.
     #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
-    /// 32 hexadecimal digits that name design, workload, seed, preconditioning and the program: a digest of its sources.
+    /// 32 hexadecimal digits that identify design, workload, seed, preconditioning and the program: a digest of its
+    /// sources.
     pub key: String,
     /// Version of nvlab.
     pub nvlab: String,
@@ -53,15 +54,15 @@ pub struct RunResult {
     pub design: DesignInfo,
     /// The workload's text.
     pub workload: String,
-    /// One line about what the workload really was (a trace's replay report, a generator's parameters).
+    /// One line about the actual workload (a trace's replay report, a generator's parameters).
     pub workload_about: String,
     /// Seed of every random choice.
     pub seed: u64,
-    /// What `--until` said; `None`: the workload's own end, or the default.
+    /// The value of `--until`; `None`: the workload's own end, or the default.
     pub until: Option<String>,
     /// How the device was brought to its state.
     pub precondition: Precondition,
-    /// Requests the run was to serve, if that was known before, and requests it served.
+    /// Requests the run was to serve, if that was known in advance, and requests it served.
     pub requests_asked: Option<u64>,
     /// Requests served.
     pub requests_served: u64,
@@ -113,7 +114,7 @@ pub struct RunResult {
     /// them. 0 if nothing was read.
     #[serde(default)]
     pub unwritten_read_share: f64,
-    /// Time that requests waited in the host because the device takes no more at a time, or was late, s.
+    /// Time that requests waited in the host because the device's queue was full, or the issuing thread was late, s.
     #[serde(default)]
     pub queue_wait_s: f64,
     /// Host time spent waiting for room in the write buffer, s.
@@ -124,41 +125,41 @@ pub struct RunResult {
     /// What only a memory has; `None` for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryResult>,
-    /// What a cache of blocks in SLC mode absorbed; `None` if there is none.
+    /// Figures of a cache of blocks in SLC mode; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
-    /// What a cache of lines in front of the controller did; `None` if there is none.
+    /// Figures of a cache of lines in front of the controller; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LinesResult>,
-    /// What a map that is read from flash on demand did; `None` if it is all in memory.
+    /// Figures of a map that is read from flash on demand; `None` if it is all in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<MapResult>,
     /// Bytes of its file that a file-system client read or wrote; `None` if the workload has no such client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_bytes: Option<u64>,
-    /// What a recorded program did; `None` if the workload is not a recorded program.
+    /// Figures of a recorded program; `None` if the workload is not a recorded program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramResult>,
-    /// What the host's software did; `None` if the design has no stages.
+    /// Figures of the host's software; `None` if the design has no stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub software: Option<SoftwareResult>,
     /// The streams of a workload of several, in their order; empty for a single one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tenants: Vec<TenantResult>,
-    /// What the PRAM of tables and metadata did; `None` if there is none.
+    /// Figures of the PRAM of tables and metadata; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pram: Option<PramResult>,
     /// Of a run shorter than a pass of a workload that writes each address once a pass, the bytes of a pass: within it, what is live in
     /// a block and so write amplification changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of_pass: Option<u64>,
-    /// What a mount costs after a power cut at the end; `None` if the media of the run kept no bytes.
+    /// The cost of a mount after a power cut at the end; `None` if the media of the run stored no bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<MountResult>,
     /// What a log of recoverable memory did; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<DurableResult>,
-    /// How exactly the run knows those of its figures that are a matter of chance.
+    /// The precision of the run's random figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub precision: Vec<Precision>,
     /// The run in up to 400 windows of equally many requests.
@@ -166,7 +167,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Why there is no lifetime: true if nothing wears the device, false if it is not known what will.
+    /// Why there is no lifetime: true if nothing wears the device, false if the wear is unknown.
     pub fn without_end(&self) -> bool {
         let programmed = self.flash.as_ref().map_or(0, |flash| flash.programs + flash.erases);
         let wears = self.flash.is_some() || self.pram.is_some() || self.durable.is_some();
@@ -174,7 +175,7 @@ impl RunResult {
     }
 }
 
-/// The requests of an open loop, which are wanted at their own times: of how many were offered, how many were served.
+/// The requests of an open loop, which arrive at their own times: the number offered, and the number served.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrivalsResult {
     /// Requests wanted until the run ended.
@@ -185,7 +186,7 @@ pub struct ArrivalsResult {
     pub offered_per_s: f64,
     /// Requests served per second.
     pub served_per_s: f64,
-    /// By how many requests per second the host's queue grew; 0 if it did not.
+    /// Requests per second by which the host's queue grew; 0 if it did not.
     pub growth_per_s: f64,
 }
 
@@ -215,7 +216,7 @@ pub struct SoftwareResult {
     pub locks: u32,
     /// Latency without the device: stages, locks and waiting for the own thread or a core, ns.
     pub latency_ns: f64,
-    /// From the call of the device to its answer, waiting for room in its queue included, ns.
+    /// From the call of the device to its answer, including the wait for room in its queue, ns.
     pub device_ns: f64,
     /// Waiting until the own thread was free and had a core, ns; part of the latency of the software.
     pub queue_ns: f64,
@@ -351,7 +352,7 @@ pub struct WriteAmplification {
 }
 
 impl WriteAmplification {
-    /// What the causes are called, in the order of [`WriteAmplification::parts`].
+    /// Names of the causes, in the order of [`WriteAmplification::parts`].
     pub const CAUSES: [&'static str; 10] = [
         "host",
         "cleaning",
@@ -387,14 +388,14 @@ impl WriteAmplification {
     }
 }
 
-/// What one kind of flash did during the run: an array, or the blocks of one that are used with one bit per cell.
+/// Figures of one kind of flash in the run: an array, or the blocks of one in SLC mode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MediumResult {
     /// Its name in the design.
     pub name: String,
     /// `data`, `log`, or `slc` for blocks of the data array in SLC mode.
     pub role: String,
-    /// Bytes of flash in the price, and what they cost, USD; 0 and `None` if another medium's entry has them.
+    /// Bytes of flash in the price, and their cost, USD; 0 and `None` if another medium's entry contains them.
     pub bytes: u64,
     /// See `bytes`.
     pub usd: Option<f64>,
@@ -404,7 +405,7 @@ pub struct MediumResult {
     pub programs: u64,
     /// See `reads`.
     pub erases: u64,
-    /// Pages that an erase found not programmed since the erase before.
+    /// Pages that were erased without having been programmed since the erase before.
     #[serde(default)]
     pub skipped_pages: u64,
     /// Die time spent reading, programming, erasing: operations times their times, s.
@@ -465,7 +466,7 @@ pub struct FlashResult {
     pub cycles: Vec<u32>,
 }
 
-/// What a memory did: words on one side, pages of flash on the other.
+/// Figures of a memory: words on the host's side, pages of flash on the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryResult {
     /// Words loaded and stored.
@@ -495,7 +496,7 @@ pub struct MemoryResult {
 pub struct CacheResult {
     /// Share of the units programmed for the host that went to it; 0 if none was.
     pub written_share: f64,
-    /// Blocks folded in idle time or to make room; what the cleaner empties counts as cleaning.
+    /// Blocks folded in idle time or to make room; blocks emptied by the cleaner count as cleaning.
     pub folded_blocks: u64,
     /// Blocks in SLC mode at the end.
     pub blocks: u32,
@@ -531,7 +532,7 @@ impl LinesResult {
     }
 }
 
-/// What the PRAM of a controller's tables and of a file system's metadata did during the run.
+/// Figures of the PRAM of a controller's tables and of a file system's metadata.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PramResult {
     /// Bytes of the memory, of the controller's tables in it, and of the driver's part.
@@ -564,7 +565,7 @@ pub struct PramResult {
     /// Writes that the mean line has borne in this run.
     #[serde(default)]
     pub line_writes_run: f64,
-    /// How much of a line a write of it programmed, on average; 0 if none was written. Its whole line counts as written.
+    /// Mean share of a line that a write of it programmed; 0 if none was written. The whole line counts as written.
     #[serde(default)]
     pub line_share: f64,
     /// What the driver in front sent where; `None` if there is none.
@@ -590,10 +591,10 @@ pub struct RouteResult {
     pub clusters_trimmed: u64,
 }
 
-/// What a log of recoverable memory did. The writes of the run are its commits, their bytes those of the records.
+/// Figures of a log of recoverable memory. The writes of the run are its commits, their bytes those of the records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DurableResult {
-    /// What the log is on: `flash`, `flash-disk`, `battery-ram`, `disk`, `hybrid`.
+    /// The device of the log: `flash`, `flash-disk`, `battery-ram`, `disk`, `hybrid`.
     pub log: String,
     /// Bytes of records the log takes before it is truncated, and bytes over which their wear is spread.
     pub log_bytes: u64,

@@ -1,4 +1,4 @@
-//! What to run, and how far; what a run is doing.
+//! The parameters of a run and its end; the phases of a run.
 
 use crate::drive::Limit;
 use crate::preparation::Preparation;
@@ -24,5 +24,5 @@ pub struct RunPlan {
     pub requests_asked: Option<u64>,
 }
 
-/// What a run is doing, for a progress bar: a phase and how far it is (1 = done, where that is known).
+/// The phase of a run, for a progress bar, and its progress (1 = done, where that is known).
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str, f64) -> bool;

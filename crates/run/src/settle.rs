@@ -1,22 +1,22 @@
 //! Writing to a device, unmeasured, until its write amplification is constant.
 //!
-//! Write amplification is measured in windows of half a capacity, from the moment every block has been erased twice on
-//! average (earlier the cleaner has had little to do); it is constant when the later half of all windows and the earlier half
-//! agree within 1 %. The span grows with the search, so that a slow drift is not missed. Of a coarse twin ([`super::coarse`]), the
-//! first quarter of the windows may be left out, since its device is looked at again: a device whose state was taken from that
-//! of its twin is there when a window agrees with the one before, the first, of an eighth of a capacity, with the twin's; each
-//! window is twice as long as the one before, up to half a capacity.
+//! Write amplification is measured in windows of half a capacity, from the moment every block has been erased twice
+//! on average (before that the cleaner has little work); it is constant when the later half of all windows and the
+//! earlier half agree within 1 %. The span grows with the search, so that a slow drift is not missed. For a coarse
+//! twin ([`super::coarse`]), the first quarter of the windows may be left out, since its device is checked again: a
+//! device that took over the state of its twin is steady when a window agrees with the one before, the first, of an
+//! eighth of a capacity, with the twin's; each window is twice as long as the one before, up to half a capacity.
 //!
-//! The windows of a workload that is repeated are whole passes of it. Only what changes the device is driven: no reads, unless several
-//! streams keep their pace.
+//! The windows of a repeated workload are whole passes. Only operations that change the device are issued: no reads,
+//! unless several streams keep their pace.
 //!
-//! A workload that goes over all its addresses before it comes back to one (fio's random map) has no constant write amplification
-//! but one that repeats with every pass: its windows are whole passes.
+//! A workload that covers all its addresses before it returns to one (fio's random map) has a write amplification
+//! that is not constant but periodic in its passes: its windows are whole passes.
 //!
-//! Where no block that was used again had anything left to move, the state is steady as it is.
+//! If no reused block had live data to move, the state is steady as it is.
 //!
-//! Between two windows nothing is in flight: there the device can be kept, and its preparation continued by another run
-//! with the same result ([`Settling`]).
+//! Between two windows nothing is in flight: there the device can be stored, and its preparation continued by another
+//! run with the same result ([`Settling`]).
 
 use super::drive::{ASK_EVERY, DeviceUnderTest, DriveError, Limit, Progress, Watch, drive};
 use super::summary::by_cause;

@@ -1,4 +1,4 @@
-//! One design under one workload: build, precondition, drive, sum up.
+//! One design under one workload: build, precondition, drive, summarise.
 //!
 //! A run is a function of (design, workload, seed): the same three produce the same result, bit for bit, except
 //! for the wall-clock time.

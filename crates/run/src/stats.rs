@@ -1,8 +1,8 @@
-//! Mean and 95 % interval of a few runs, each with a preparation and seeds of its own (Student's t, two-sided).
+//! Mean and 95 % interval of a few runs, each with its own preparation and seed (Student's t, two-sided).
 //!
-//! The spread of the runs contains both what they measured and how their devices came to their state, but three runs may agree by
-//! accident. Each run also knows how exact it is itself (its `precision`): the wider of both intervals counts, and of a single run
-//! there is only the second.
+//! The spread of the runs contains both their measurements and how their devices reached their state, but three runs
+//! may agree by accident. Each run also has its own `precision`: the wider of the two intervals counts, and for a
+//! single run there is only the second.
 
 use crate::metric::{Metric, Unit};
 use crate::number::Shown;
@@ -13,7 +13,7 @@ use crate::result::RunResult;
 pub struct Estimate {
     /// Mean.
     pub mean: f64,
-    /// Half the width of the interval; 0 if the value is not a matter of chance, infinite if nothing can be said of it.
+    /// Half the width of the interval; 0 if the value is not random, infinite if the runs are too short.
     pub interval: f64,
     /// The number of values.
     pub count: usize,
@@ -74,7 +74,7 @@ impl Estimate {
         Some(Estimate { interval: estimate.interval.max(within), ..estimate })
     }
 
-    /// As text, behind the mean, which is `shown`: `± 0.02`; empty for what is no matter of chance.
+    /// As text after the mean, which is `shown`: `± 0.02`; empty for a value that is not random.
     pub fn plus_minus(&self, shown: &Shown) -> String {
         match self.interval {
             0.0 => String::new(),

@@ -1,4 +1,4 @@
-//! The steps of a run, and how they fail.
+//! The steps of a run, and their errors.
 
 use crate::aged::AgeError;
 use crate::device::{self, AnyDevice, BuildError, InMemory, Observed};

@@ -1,13 +1,14 @@
 //! How a closed stream issues its requests: as fio's main loop does, in which issuing takes no time.
 //!
-//! 1. A thread issues requests until `depth` of them are in flight, then waits until so many are done as it takes at once, or
-//!    until few enough are left ([`Reap`]).
-//! 2. A request is done for the stream when the thread takes it; its latency ends then. A thread that waits for the first to
-//!    be done, as is usual, takes it at once.
+//! 1. A thread issues requests until `depth` of them are in flight, then waits until the number it reaps at once are
+//!    done, or until few enough are left ([`Reap`]).
+//! 2. A request is done for the stream when the thread reaps it; its latency ends then. A thread that waits for the
+//!    first completion, as is usual, reaps it at once.
 //! 3. After enough requests, or enough time, it waits for all in flight and pauses ([`Think`]).
-//! 4. A rate is a limit before each request, not a schedule: requests that are late follow each other as fast as the depth
-//!    allows. A thread that is early waits for all in flight and then for as long as it was early, even if that wait took
-//!    long (`io_submit_mode=inline`); if others issue what it decides, it only waits until it is time ([`Rate::waits_out`]).
+//! 4. A rate is a limit before each request, not a schedule: requests that are late follow each other as fast as the
+//!    depth allows. A thread that is early waits for all in flight and then for as long as it was early, even if that
+//!    wait took long (`io_submit_mode=inline`); if other threads issue its requests, it only waits for the time of
+//!    the next ([`Rate::waits_out`]).
 
 use nvlab_units::{Rng, Span, Time};
 use nvlab_workload::block::together::{Issue, Rate, RateLimit, Reap};
@@ -152,7 +153,7 @@ impl Submitter {
         self.issue.rate.as_ref().is_none_or(|rate| rate.waits_out)
     }
 
-    /// Waits for the request that is done first, if there is one, and takes it.
+    /// Waits for the first completion, if a request is in flight, and reaps it.
     fn take_first(&mut self, done: &mut Vec<Done>) {
         let Some(Reverse(InFlight { end, wanted, bytes, op, fua })) = self.in_flight.pop() else { return };
         self.now = self.now.max(end);

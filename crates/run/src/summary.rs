@@ -12,7 +12,7 @@ use nvlab_design::{Design, Ftl, Part, PriceItem};
 use nvlab_units::{Span, Total};
 use nvlab_workload::Op;
 
-/// With more blocks than this the result only keeps their histogram.
+/// With more blocks than this the result contains only their histogram.
 const CYCLES_KEPT: usize = 65_536;
 
 fn price(design: &Design) -> Price {

@@ -1,9 +1,9 @@
 //! Several streams on one device at the same time, each with its own pace ([`nvlab_workload::block::together`]).
 //!
-//! A closed stream wants its next request when its submitter issues it ([`super::submit`]), an open one at the request's time.
-//! The stream that wants a request earliest is served next, of several that with the lowest number, and the device takes no more
-//! than its queue from all together; the others wait in the host. As with a single stream, latency counts from the moment at
-//! which a stream wanted the request, and the device is called in the order in which requests begin.
+//! A closed stream issues its next request when its submitter does ([`super::submit`]), an open one at the request's
+//! time. The stream whose next request is earliest is served next (of several, the one with the lowest number), and
+//! the device accepts no more than its queue from all together; the others wait in the host. As with a single stream,
+//! latency counts from the time of issue, and the device is called in the order in which requests begin.
 
 use super::arrivals::Arrivals;
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, Standstill, Watch, ask, finished, serve};

@@ -1,4 +1,4 @@
-//! Closed forms that a simulation must meet, and the comparison of the two.
+//! Closed forms that a simulation must agree with, and the comparison of the two.
 //!
 //! A first-in-first-out cleaner over many pages leaves a victim the live share `u` that solves
 //! `rho = (u - 1) / ln u`, where `rho` is the share of the space in rotation that holds data; its cleaning cost

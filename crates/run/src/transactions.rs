@@ -2,8 +2,8 @@
 //! arrival, and each access begins when the one before it has ended.
 //!
 //! The latency of an access counts from its own beginning: the processor cannot issue it earlier. The latency of a
-//! transaction counts from its arrival, waiting for the processor included; in a closed loop it arrives when the one
-//! before it ends.
+//! transaction counts from its arrival, including the wait for the processor; in a closed loop it arrives when the
+//! one before it ends.
 
 use super::arrivals::still_arriving;
 use super::device::Observed;

@@ -1,5 +1,5 @@
-//! The writes of a preparation: what fills a device, and what a workload writes, as fast as the device takes it or at the pace of the
-//! run.
+//! The writes of a preparation: those that fill a device, and those of a workload, as fast as the device accepts them
+//! or at the pace of the run.
 
 use nvlab_units::{Span, Time};
 use nvlab_workload::block::Draws;

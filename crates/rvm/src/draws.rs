@@ -1,4 +1,4 @@
-//! What the models of failing devices are torn by.
+//! Random choices of the models of failing devices.
 
 /// Numbers by splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
 #[derive(Debug, Default)]

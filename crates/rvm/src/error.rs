@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,34 +15,34 @@ pub enum Error {
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// An earlier write or force failed, so nobody knows what is durable: the log takes no more work until it is opened
+    /// An earlier write or force failed, so it is unknown what is durable: the log accepts no work until it is opened
     /// again, which recovers it.
     #[error("the log accepts no work until it is opened again: {0}")]
     Failed(Arc<Error>),
-    /// Somebody else has the log open.
+    /// The log is open elsewhere.
     #[error("{} is in use", _0.display())]
     Busy(PathBuf),
-    /// It is no log, or one of another version.
+    /// The file is not a log, or one of another version.
     #[error("{what} at byte {offset}: {why}")]
     Format {
         /// The log or segment.
         what: String,
-        /// Where, in bytes from its beginning.
+        /// The offset, in bytes from its beginning.
         offset: u64,
-        /// What is there and what was expected.
+        /// What was found and what was expected.
         why: String,
     },
-    /// A record that was acknowledged cannot be read any more. Nothing has been changed.
+    /// An acknowledged record can no longer be read. Nothing has been changed.
     #[error("{what} is damaged at byte {offset}: {why}")]
     Damaged {
         /// The log.
         what: String,
-        /// Where, in bytes from its beginning.
+        /// The offset, in bytes from its beginning.
         offset: u64,
-        /// What is wrong.
+        /// The kind of damage.
         why: String,
     },
-    /// A transaction does not fit into the log. Nothing has been changed.
+    /// A transaction does not fit in the log. Nothing has been changed.
     #[error("the transaction needs a record of {needed} B, and the log takes at most {most} B")]
     TooLarge {
         /// Bytes of its record.
@@ -60,7 +60,7 @@ pub enum Error {
         segment: String,
         /// The first changed byte, from the beginning of the segment.
         offset: u64,
-        /// Changed bytes in a row.
+        /// Number of consecutive changed bytes.
         bytes: u64,
     },
 }

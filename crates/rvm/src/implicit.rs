@@ -1,17 +1,19 @@
-//! Implicit logging: transactions whose ranges nobody names, as in the persistent heap Sidney (system 001).
+//! Implicit logging: transactions without explicit ranges, as in the persistent heap Sidney (system 001).
 //!
 //! [`crate::Transaction::implicit`] makes a whole region writable. Its pages are read-only until they are first stored to;
 //! then the page is copied (`nvlab_os::WriteWatch`). At the commit the pages that were touched are compared with their
 //! copies, and the changed runs of bytes are logged; an abort copies them back.
 //!
-//! 1. The first store to a page in a transaction raises a signal; later ones cost nothing. The first implicit transaction
-//!    of a region protects all of it; from then on, only pages that were touched.
-//! 2. A system call that stores to the region (`read` into it) fails with `EFAULT` where the page was not touched before.
-//! 3. The handler of SIGSEGV is installed with the first implicit transaction. Faults elsewhere go to the handler that was
-//!    there. Programs that install their own later must chain, or use [`crate::typed`] instead.
-//! 4. Within an implicit part [`crate::Transaction::set_range`] only returns the bytes. Ranges that were set before stay.
+//! 1. The first store to a page in a transaction raises a signal; later ones cost nothing. The first implicit
+//!    transaction of a region protects all of it; from then on, only pages that were touched.
+//! 2. A system call that stores to the region (`read` into it) fails with `EFAULT` where the page was not touched
+//!    before.
+//! 3. The handler of SIGSEGV is installed with the first implicit transaction. Faults elsewhere go to the handler
+//!    that was there. Programs that install their own later must chain, or use [`crate::typed`] instead.
+//! 4. Within an implicit part [`crate::Transaction::set_range`] only returns the bytes. Ranges that were set before
+//!    stay.
 //!
-//! What it costs: debit-credit as in Sidney (80 B in 7 ranges, slide 29) on 100,000 accounts, without waiting for the log
+//! Costs: debit-credit as in Sidney (80 B in 7 ranges, slide 29) on 100,000 accounts, without waiting for the log
 //! (`cargo run --release -p nvlab-rvm --example implicit`; Linux 6.18 in a virtual machine). Bytes are those of the
 //! changed ranges; a record has the compact headers.
 //!

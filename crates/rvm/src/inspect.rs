@@ -1,5 +1,5 @@
-//! Looks into a log without recovering it: what `nvlab log` shows. Only a status on flash that a power failure has torn is
-//! completed, as at every opening.
+//! Shows the contents of a log without recovering it: `nvlab log`. Only a status on flash that a power failure has
+//! torn is completed, as at every opening.
 
 use crate::heap::{self, Heap, Words};
 use crate::log::file::FileLog;

@@ -1,5 +1,5 @@
-//! Regions and transactions for Rust programs: the compiler sees to it that nobody changes a region outside a transaction,
-//! so no range can be missed.
+//! Regions and transactions for Rust programs: the compiler ensures that a region is not changed outside a
+//! transaction, so no range can be missed.
 
 use crate::core::{Core, Flush, Memory, RawTransaction, Restore};
 use crate::heap::Words;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of two files that are compared at a time.
 const COMPARED_BYTES: usize = 1 << 16;
 
-/// Applies the log in a file, of whatever kind but hybrid, to its segments, and empties it.
+/// Applies the log in a file, of any kind except hybrid, to its segments, and empties it.
 pub fn recover(path: &Path, segments: SegmentFolder) -> Result<Recovery> {
     let log = Inspection::on(FileStore::open(path, 0)?, path)?;
     let log: Box<dyn Log> = match log.kind() {
@@ -36,35 +36,37 @@ pub fn recover_hybrid(large: &Path, small: &Path, segments: SegmentFolder) -> Re
     Core::open(log.into_log(), Box::new(segments), Options::default()).map(|(_, recovery)| recovery)
 }
 
-/// Opens the files of a hybrid log, to change them.
+/// Opens the files of a hybrid log for changes.
 fn open_both(large: &Path, small: &Path) -> Result<Inspection> {
     Inspection::on_both((FileStore::open(large, 0)?, large), (FileStore::open(small, 0)?, small))
 }
 
-/// What was kept of a damaged log, and where the rest is.
+/// The part of a damaged log that was preserved, and where the rest is.
 #[derive(Debug)]
 pub struct Salvage {
     /// Commits before the damage, which stay in the log.
     pub commits: u64,
     /// The file that is damaged: one of two of a hybrid log.
     pub file: String,
-    /// Where the damage begins in it, in bytes.
+    /// Offset of the damage in it, in bytes.
     pub offset: u64,
-    /// What is wrong there.
+    /// The kind of damage.
     pub why: String,
-    /// A record cannot be read. Otherwise every one could be, and only what a hybrid log says of them was damaged.
+    /// A record cannot be read. Otherwise all can be read, and only the entries of a hybrid log about them were
+    /// damaged.
     pub loses_records: bool,
-    /// A copy of the log as it was: of each of its files.
+    /// A copy of the original log: of each of its files.
     pub copies: Vec<PathBuf>,
 }
 
-/// Keeps of a damaged log what is before the damage, so that it can be opened; `None` if it is not damaged. `lost` is called for
-/// each record of at most 1 MiB behind that which can be read: it is given up because an earlier one is missing. What cannot be
-/// read is lost, too. Segments may hold changes of lost records: of a truncation that was under way, or, where log and segments lie
-/// in memory, of nearly all. The log as it was is copied first, to a file whose name ends in `.damaged`; one that is there already must
-/// be the same. So the log has to be in a file, not on a raw device.
+/// Truncates a damaged log at the damage, so that it can be opened; `None` if it is not damaged. `lost` is called for
+/// each record of at most 1 MiB after the damage that can be read: it is lost because an earlier one is missing.
+/// Unreadable records are lost, too. Segments may contain changes of lost records: of a truncation in progress, or,
+/// if log and segments lie in memory, of nearly all. The original log is copied first, to a file whose name ends in
+/// `.damaged`; an existing one must be identical. So the log has to be in a file, not on a raw device.
 ///
-/// A power failure meanwhile changes nothing of what is kept: to do it again has the same result, once the copy has another name.
+/// A power failure during the call changes nothing of the preserved part: repeating it has the same result, once the
+/// copy has another name.
 pub fn salvage(path: &Path, lost: impl FnMut(&Entry<'_>)) -> Result<Option<Salvage>> {
     check_file(path)?;
     let log = Inspection::on(FileStore::open(path, 0)?, path)?;
@@ -78,7 +80,8 @@ pub fn salvage_hybrid(large: &Path, small: &Path, lost: impl FnMut(&Entry<'_>)) 
     salvage_inspected(log, &[large, small], lost)
 }
 
-/// As [`salvage`], for a log on devices of the program, which has a copy of it; `damage`: see [`HybridLog::open_damaged`].
+/// As [`salvage`], for a log on the program's own devices, which has a copy of it; `damage`: see
+/// [`HybridLog::open_damaged`].
 ///
 /// [`HybridLog::open_damaged`]: crate::log::hybrid::HybridLog::open_damaged
 pub fn salvage_log(
@@ -89,7 +92,7 @@ pub fn salvage_log(
     salvage_inspected(Inspection::new("", log, damage), &[], lost)
 }
 
-/// Refuses what is no regular file: beside a device a copy would lie in memory.
+/// Refuses anything but regular files: a copy in the folder of a device would lie in memory.
 fn check_file(path: &Path) -> Result<()> {
     if std::fs::metadata(path).map_err(Error::io("examine", &path.display()))?.is_file() {
         return Ok(());

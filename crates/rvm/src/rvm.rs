@@ -1,4 +1,4 @@
-//! An open log and what belongs to it.
+//! An open log and its segments.
 
 use crate::core::{Core, Flush, Memory, Options, RawTransaction, Recovery, Restore, Statistics, Truncation};
 use crate::region::Region;
@@ -16,7 +16,7 @@ pub struct Rvm {
 }
 
 impl Rvm {
-    /// Opens a log and recovers: whatever was committed is applied to the segments, and the log is empty.
+    /// Opens a log and recovers: everything committed is applied to the segments, and the log is empty.
     pub fn open(log: impl Log + 'static, segments: impl Segments + 'static, options: Options) -> Result<Rvm> {
         let (core, recovery) = Core::open(Box::new(log), Box::new(segments), options)?;
         let core = Arc::new(core);
@@ -30,13 +30,14 @@ impl Rvm {
         Ok(Rvm { core, recovery, truncator })
     }
 
-    /// What opening found and did.
+    /// The result of recovery at opening.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
 
-    /// Maps `range` of a segment, in bytes; it begins at a multiple of 4096. Takes time only as its pages are used, unless
-    /// another region had a part of it and committed changes that are still in the log only: then the log is truncated first.
+    /// Maps `range` of a segment, in bytes; it begins at a multiple of 4096. Takes time only as its pages are used,
+    /// unless another region had a part of it and committed changes that are only in the log so far: then the log is
+    /// truncated first.
     pub fn map(&self, segment: &str, range: Range<u64>) -> Result<Region> {
         Ok(Region::new(self.core.clone(), self.core.map(segment, range)?))
     }
@@ -51,19 +52,19 @@ impl Rvm {
         self.core.flush()
     }
 
-    /// Applies every commit so far to the segments, durably, and empties the log of them.
+    /// Applies every commit so far to the segments, durably, and empties the log.
     pub fn truncate(&self) -> Result<()> {
         self.core.truncate_now()
     }
 
-    /// The first of two steps of a truncation, for a program without threads: applies every commit so far to the segments, durably.
-    /// Their records stay in the log until [`Rvm::discard_applied`]; other transactions may be committed meanwhile. Returns whether there
-    /// are any.
+    /// The first of two steps of a truncation, for a program without threads: applies every commit so far to the
+    /// segments, durably. The records stay in the log until [`Rvm::discard_applied`]; other transactions may be
+    /// committed in between. Returns whether there are any.
     pub fn apply(&self) -> Result<bool> {
         self.core.apply_now()
     }
 
-    /// The second step: gives up the records that were applied. A commit that finds no room, and a truncation, do it too.
+    /// The second step: discards the applied records. A commit that finds no room, and a truncation, do it too.
     pub fn discard_applied(&self) -> Result<()> {
         self.core.discard_applied()
     }
@@ -78,10 +79,10 @@ impl Rvm {
         self.core.map(segment, range).map(Arc::new)
     }
 
-    /// Like [`Rvm::map_raw`], at an address at a page boundary, in place of whatever is mapped there.
+    /// Like [`Rvm::map_raw`], at a given page-aligned address, replacing any mapping there.
     ///
     /// # Safety
-    /// Nobody needs what is mapped there now.
+    /// The replaced mapping is not needed.
     pub unsafe fn map_raw_at(
         &self,
         segment: &str,
@@ -97,14 +98,14 @@ impl Rvm {
         Ok(Arc::new(memory))
     }
 
-    /// Forgets memory that was mapped by [`Rvm::map_raw`]; another region may take its place in the segment. Its bytes stay
-    /// where they are as long as somebody holds it, but a transaction that has ranges in it cannot be committed any more.
+    /// Unmaps memory mapped by [`Rvm::map_raw`]; another region may use its part of the segment. Its bytes stay in
+    /// place as long as a reference to it exists, but a transaction with ranges in it can no longer be committed.
     pub fn unmap_raw(&self, memory: &Memory) {
         self.core.unmap(memory);
     }
 
-    /// Begins a transaction on raw memory. Several may be under way, also in the same memory; keeping them apart is the
-    /// program's business.
+    /// Begins a transaction on raw memory. Several may be in progress, also in the same memory; isolating them is
+    /// left to the program.
     pub fn begin_raw(&self, restore: Restore) -> RawTransaction {
         self.core.begin(restore)
     }
@@ -133,8 +134,8 @@ impl Rvm {
 }
 
 impl Drop for Rvm {
-    /// Makes every commit durable as well as it can, and applies them to the segments unless they are to be applied when the log is full
-    /// only ([`Truncation`]); whoever needs to know calls [`Rvm::flush`] or [`Rvm::truncate`] before.
+    /// Makes every commit durable if possible, and applies them to the segments unless that happens only when the log
+    /// is full ([`Truncation`]); a program that needs the outcome calls [`Rvm::flush`] or [`Rvm::truncate`] before.
     fn drop(&mut self) {
         let _ = if self.truncator.is_some() { self.core.truncate_now() } else { self.core.flush() };
         self.core.close();

@@ -1,7 +1,7 @@
-//! A heap of typed objects that logs what is borrowed for a change: implicit logging without signals.
+//! A heap of typed objects that logs mutably borrowed objects: implicit logging without signals.
 //!
-//! [`TypedHeap::get_mut`] logs the whole object (with [`crate::Options::diff`], the bytes of it that changed), so that no
-//! change can be missed, and programs name objects instead of ranges. Blocks come from [`crate::heap`].
+//! [`TypedHeap::get_mut`] logs the whole object (with [`crate::Options::diff`], its changed bytes), so that no change
+//! can be missed, and programs name objects instead of ranges. Blocks come from [`crate::heap`].
 //!
 //! ```
 //! use nvlab_rvm::typed::TypedHeap;

@@ -1,7 +1,7 @@
-//! How fast a design is served on this machine: over NBD on a Unix socket, answered at once, in memory.
+//! Speed of serving a design on this computer: over NBD on a Unix socket, answered at once, in memory.
 //!
-//! What is measured is this program, not the model: the device's own rate is that of its model, one request at a time, and
-//! bounds what can be asked of it.
+//! This program is measured, not the model: the device's own rate is that of its model, one request at a time, and is
+//! the upper bound.
 
 use crate::nbd::client::Client;
 use crate::nbd::{Address, Export, NbdServer};

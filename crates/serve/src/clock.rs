@@ -1,4 +1,4 @@
-//! The wall clock, as the time that is passed down.
+//! The wall clock as a source of device time.
 //!
 //! Below the serving edge time is an argument (DESIGN.md, Time 1); here it comes from a clock. In [`TimeMode::Real`]
 //! a reply is held until the modelled device would send it, in [`TimeMode::Slower`] a multiple of that time. In

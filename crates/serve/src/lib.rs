@@ -1,7 +1,7 @@
-//! Serving: simulated devices as real ones, used by unmodified programs in wall-clock time.
+//! Serving: simulated devices used by unmodified programs in wall-clock time.
 //!
-//! What is served is the controller and the media of a simulation, built from the same design; only the media keep bytes,
-//! in mapped files, and the time that is passed down comes from a clock. A design is served in two ways:
+//! The controller and the media are those of a simulation, built from the same design; the media store their bytes in
+//! mapped files, and time comes from a clock. A design is served in two ways:
 //!
 //! ```text
 //!   programs       NBD client, kernel   program, loop device    program that loads and stores
@@ -13,24 +13,24 @@
 //!   media                  mapped files: mapped_store, in a state folder: state_folder
 //! ```
 //!
-//! 1. *Block devices* ([`served`]): any design, over NBD ([`nbd`]) or as files ([`fuse`]). Each request is answered when
-//!    the modelled device would answer it ([`TimeMode`]). A killed server is a power cut to the device.
+//! 1. *Block devices* ([`served`]): any design, over NBD ([`nbd`]) or as files ([`fuse`]). Each request is answered
+//!    when the modelled device would answer it ([`TimeMode`]). A killed server is a power cut to the device.
 //! 2. *Memory windows* ([`window`]): the design `envy` as memory that a program loads from and stores to.
-//! 3. *Power cuts* ([`cuts`]): a recorded run is replayed up to a cut, and what comes back is checked.
+//! 3. *Power cuts* ([`cuts`]): a recorded run is replayed up to a cut, and the recovered contents are checked.
 //! 4. *Management* ([`management`], [`http`]): a control socket, a live page, metrics.
 //!
-//! Only here are threads and a wall clock. A device belongs to one mutex; requests reach it one after the other.
+//! Threads and a wall clock exist only here. A device is behind one mutex; requests reach it one after the other.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`served`] | a design as a block device with its bytes, a clock and a power plug |
+//! | [`served`] | a design as a block device with its bytes, a clock and a power switch |
 //! | [`nbd`], [`fuse`] | front ends of block devices |
 //! | [`window`] | a design as memory: in this process, or in programs |
-//! | [`cuts`] | recording, replay, what must survive, smaller failures |
+//! | [`cuts`] | recording, replay, allowed contents, minimising failures |
 //! | [`management`], [`http`] | control socket; live page and metrics |
-//! | [`mod@bench`] | how fast a design is served on this machine |
-//! | [`stack`] | what the software above an instant device costs on this machine |
-//! | `net` | listeners, and which connections are served when too many come |
+//! | [`mod@bench`] | speed of serving a design on this computer |
+//! | [`stack`] | cost of the software above an instant device on this computer |
+//! | `net` | listeners, and the limit on connections |
 //! | `clock` | the wall clock as the device's time |
 //! | `mapped_store`, `state_folder` | media in mapped memory; the folder that holds them |
 //! | `slots` | the payload of flash, in as much of a file as it needs |

@@ -1,14 +1,14 @@
-//! Management endpoints for people and their tools: a control socket (one line of request, some lines of reply), and HTTP
+//! Management endpoints for users and tools: a control socket (one line of request, some lines of reply), and HTTP
 //! ([`crate::http`]).
 //!
 //! | line | what it does |
 //! |---|---|
 //! | `status` | returns the counts so far, in the format of the metrics |
-//! | `cut` | the power fails now and comes back |
+//! | `cut` | the power fails now and returns |
 //! | `cut after N` | the power fails during the N-th operation from now |
-//! | `stop` | ends the server in good order |
+//! | `stop` | shuts the server down cleanly |
 //!
-//! Each connection is served by a thread of its own; one that is silent or slow is closed and delays nobody else.
+//! Each connection has its own thread; one that is silent or slow is closed and delays nobody else.
 
 use crate::ServeError;
 use crate::http::metrics::metrics;

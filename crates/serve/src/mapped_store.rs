@@ -1,4 +1,4 @@
-//! A medium's bytes in mapped memory: what was written survives when the process is killed at any instruction.
+//! A medium's bytes in mapped memory: writes survive when the process is killed at any instruction.
 
 use crate::slots::Slots;
 use nvlab_medium::Store;

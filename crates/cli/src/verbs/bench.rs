@@ -1,5 +1,4 @@
-//! `nvlab bench` and `nvlab check-theory`: the simulator itself, measured and checked. Hidden: for those who
-//! work on it.
+//! `nvlab bench` and `nvlab check-theory`: measure and check the simulator itself. Hidden: for developers.
 
 mod served;
 

@@ -1,4 +1,4 @@
-//! `nvlab cut`: the power fails under a recorded run of a program, at many moments, and what survives is checked.
+//! `nvlab cut`: cuts the power during a recorded run of a program, at many moments, and checks what survives.
 
 mod check;
 mod filesystem;

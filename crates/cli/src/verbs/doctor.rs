@@ -1,4 +1,4 @@
-//! `nvlab doctor`: what this machine can do, and what that means for nvlab.
+//! `nvlab doctor`: the capabilities of this computer, and their consequences for nvlab.
 
 use crate::failure::Failure;
 use crate::output::Output;

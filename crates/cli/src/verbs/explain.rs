@@ -1,4 +1,4 @@
-//! `nvlab explain`: keys, metrics and small languages in a few words.
+//! `nvlab explain`: short texts on keys, metrics and small languages.
 
 use crate::failure::Failure;
 use crate::output::Output;

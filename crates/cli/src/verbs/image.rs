@@ -1,4 +1,4 @@
-//! `nvlab image`: real tools on an image that a simulated device holds.
+//! `nvlab image`: real tools on an image on a simulated device.
 
 use crate::args::Image;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `nvlab log`: what is in a log or segment of recoverable memory; recovers and repairs logs.
+//! `nvlab log`: shows the contents of a log or segment of recoverable memory; recovers and repairs logs.
 
 use crate::args::{FoundFiles, LogFiles, LogVerb};
 use crate::failure::Failure;

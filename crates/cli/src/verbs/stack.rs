@@ -1,4 +1,4 @@
-//! `nvlab stack`: what the software above an instant device costs on this machine.
+//! `nvlab stack`: the cost of the software above an instant device on this computer.
 
 mod machine;
 mod show;

@@ -11,8 +11,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `cells` | the definition of each test~ |
-//! | [`steady`] | the rule for the steady state~ |
+//! | `cells` | the definition of each test |
+//! | [`steady`] | the rule for the steady state |
 //! | [`page`] | the report as a page |
 
 mod cells;

@@ -11,7 +11,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`experiment`] | an experiment as data; [`row`]: claims and their class~ |
+//! | [`experiment`] | an experiment as data; [`row`]: claims and their class |
 //! | [`mod@judge`] | claims compared with results |
 //! | [`page`] | all of it as one HTML file; `plot`: the figures of an experiment |
 

@@ -10,17 +10,17 @@
 //! |---|---|
 //! | [`space`] | axes, points, what is run at a point: also of experiments |
 //! | [`file`](mod@file) | the file of a sweep, and axes as they are written on a command line |
-//! | [`scale`] | the types of the values of an axis: numbers in a base unit, or texts~ |
+//! | [`scale`] | the types of the values of an axis: numbers in a base unit, or texts |
 //! | [`fleet`] | a workload that is a pattern: one point for each trace it matches |
-//! | `figures` | the part of a run kept in memory~ |
+//! | `figures` | the part of a run kept in memory |
 //! | [`skip`] | rules for points that are not run |
 //! | [`table`] | the results as one table: Parquet, CSV, JSON |
-//! | `description` | the description of a sweep in its table~ |
-//! | [`finished`] | a sweep read from its table, for its page~ |
+//! | `description` | the description of a sweep in its table |
+//! | [`finished`] | a sweep read from its table, for its page |
 //! | [`front`] | the objectives of points, and their Pareto front |
-//! | [`shown`] | the metrics and objectives shown~ |
+//! | [`shown`] | the metrics and objectives shown |
 //! | [`page`] | table, curves and front as a page |
-//! | [`elsewhere`] | points for workers on other computers~ |
+//! | [`elsewhere`] | points for workers on other computers |
 
 mod description;
 pub mod elsewhere;

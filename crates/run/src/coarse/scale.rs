@@ -1,7 +1,8 @@
-//! How units of a device and units of its coarse twin correspond.
+//! The correspondence between units of a device and units of its coarse twin.
 //!
 //! 1. The streams cut the device into regions, each of which is written by the same streams all over.
-//! 2. A unit of the twin stands for neighbours in rank of one region; outside of the regions, for neighbours in address.
+//! 2. A unit of the twin stands for neighbours in rank of one region; outside of the regions, for neighbours in
+//!    address.
 //! 3. No unit of the device has two in the twin. Those that have none, at the edges of regions, are left over.
 
 use nvlab_workload::block::Draws;

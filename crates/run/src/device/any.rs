@@ -1,4 +1,5 @@
-//! A device of any kind behind a pointer. What takes one is compiled once; only its inner loop is compiled for each kind.
+//! A device of any kind behind a pointer. Code that takes one is compiled once; only its inner loop is compiled for
+//! each kind.
 
 use super::{BuildError, Carrying, Device, InMemory, NoBytes, Over, Visit, build, link, memory, page_map};
 use crate::DeviceUnderTest;

@@ -1,5 +1,5 @@
-//! What the media of a device keep their bytes in: nothing, memory, or what the serving edge provides. The same builders
-//! make a device over any of them, new from the factory or recovered.
+//! The storage of the bytes of a device's media: none, memory, or storage provided by the serving edge. The same
+//! builders make a device over any of them, factory-new or recovered.
 
 use super::Observed;
 use super::memory::{self, NotEnough};

@@ -1,5 +1,5 @@
-//! From a design to its device. Only here is the kind of controller matched: what is done with the device is generic
-//! ([`Visit`]), so that the inner loop is compiled for each controller.
+//! From a design to its device. The kind of controller is matched only here: everything else is generic over the
+//! device ([`Visit`]), so that the inner loop is compiled for each controller.
 
 use super::backing::{Backing, BuildError};
 use super::power::Device;

@@ -5,7 +5,7 @@ use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::{Background, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
 
-/// A device whose media may keep bytes: if they do and the workload carries none, zeros are written and what is read is
+/// A device whose media may store bytes: if they do and the workload carries none, zeros are written and what is read is
 /// dropped. If they keep none, calls go straight to the device.
 pub struct Carrying<D> {
     device: D,

@@ -1,4 +1,4 @@
-//! Memories or disks used in place, behind a controller each.
+//! Memories or disks used in place, each behind its own controller.
 
 use super::backing::{Backing, BuildError};
 use super::pram::{self, Pram};

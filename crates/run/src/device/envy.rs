@@ -1,4 +1,4 @@
-//! eNVy: as the memory it is, as a RAM disk, and as pages for preconditioning.
+//! eNVy: as a memory, as a RAM disk, and as pages for preconditioning.
 
 use super::backing::{Backing, BuildError};
 use super::{

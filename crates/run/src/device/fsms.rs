@@ -1,5 +1,5 @@
-//! FSMS: a driver in front of a controller that keeps a file system's metadata in PRAM, the controller's own or one
-//! beside it.
+//! FSMS: a driver in front of a controller that stores a file system's metadata in PRAM, the controller's own or a
+//! separate one.
 
 use super::pram::Pram;
 use super::{Counters, Fill, Insides, Maps, Observed, RegionMap, Twin};

@@ -1,7 +1,7 @@
-//! Maps of a device for those who watch it: what each region of its media holds, and how worn it is.
+//! Maps of a device for the live page: the contents and the wear of each region of its media.
 //!
-//! They are neutral to the medium: a region is a block of flash, a segment of eNVy, a stretch of lines of a memory. What a
-//! controller does not count is left out. They are made when somebody looks; no request pays for them.
+//! They are independent of the medium: a region is a block of flash, a segment of eNVy, a range of lines of a memory.
+//! Values that a controller does not count are left out. They are made on request; no I/O request pays for them.
 
 use super::ArrayInsides;
 use super::pram::Pram;
@@ -18,13 +18,13 @@ pub struct RegionMap {
     pub name: &'static str,
     /// What a region is: "blocks", "segments", "regions".
     pub regions: &'static str,
-    /// What works in parallel, and has equally many of the regions: "dies", "memories".
+    /// The components that work in parallel, each with the same number of regions: "dies", "memories".
     pub parts: &'static str,
     /// How many of these there are.
     pub part_count: u32,
-    /// What each region holds, and how many units it has room for; `None`: that is not counted.
+    /// The contents of each region, and its capacity in units; `None`: not counted.
     pub held: Option<Held>,
-    /// How worn each region is; `None`: the medium does not wear, or its wear is not counted.
+    /// The wear of each region; `None`: the medium does not wear, or its wear is not counted.
     pub wear: Option<Worn>,
 }
 

@@ -1,10 +1,10 @@
-//! How much memory a device takes, before it is built; and how much this machine has left.
+//! Memory that a device will need, before it is built; and memory available on this computer.
 //!
 //! Each kind of controller counts its tables and media as they are laid out
-//! ([`Kind::memory_bytes`](nvlab_design::Kind::memory_bytes)); a fixed share on top covers what is small.
-//! `tests/memory.rs` compares the figure with devices that were built: it is what they take, or up to 15 % more. Bytes
-//! that media keep in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store takes no
-//! memory for what was never written, only address space, which the system may refuse too (`reservable`).
+//! ([`Kind::memory_bytes`](nvlab_design::Kind::memory_bytes)); a fixed share on top covers small amounts.
+//! `tests/memory.rs` compares the figure with devices that were built: it is what they take, or up to 15 % more.
+//! Bytes that media store in memory are counted only if the run is sure to write them all ([`Payload::All`]): a store
+//! takes no memory for bytes never written, only address space, which the system may refuse too (`reservable`).
 
 use nvlab_design::{Design, Payload};
 
@@ -20,7 +20,7 @@ pub struct NotEnough {
 /// The share on top for what is small: one part in this many.
 const REST: u64 = 32;
 
-/// Refuses a design whose device does not fit in this machine's memory, if that is known.
+/// Refuses a design whose device does not fit in this computer's memory, if that is known.
 pub(super) fn check(design: &Design, payload: Payload) -> Result<(), NotEnough> {
     let needed = needed(design, payload);
     match available() {
@@ -36,7 +36,7 @@ pub fn needed(design: &Design, payload: Payload) -> u64 {
     (tables + route) + (tables + route) / REST
 }
 
-/// Bytes this program may still take before the system swaps or kills; `None` if this machine does not say.
+/// Bytes this program may still allocate before the system swaps or kills it; `None` if unknown.
 pub fn available() -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
     let groups = read("/proc/self/cgroup").map_or(Vec::new(), |text| groups(&text));
@@ -52,7 +52,7 @@ pub fn available() -> Option<u64> {
     machine.into_iter().chain(limited).chain(space()).min()
 }
 
-/// Bytes that one store may reserve, however few of them are written; `None` if nothing limits that.
+/// Maximum bytes that one store may reserve, however few of them are written; `None` if there is no limit.
 pub(super) fn reservable() -> Option<u64> {
     let policy = read("/proc/sys/vm/overcommit_memory").unwrap_or_default();
     let meminfo = read("/proc/meminfo").unwrap_or_default();

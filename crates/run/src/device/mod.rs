@@ -1,5 +1,5 @@
-//! Devices built from designs. What is done with one knows it as [`AnyDevice`], or is generic over [`Device`] where its type
-//! matters; the inner loop is compiled for each controller.
+//! Devices built from designs. Code that uses one knows it as [`AnyDevice`], or is generic over [`Device`] where its
+//! type matters; the inner loop is compiled for each controller.
 //!
 //! | module | what |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | `page_map`, [`cached`], [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`served`] | the same as the serving edge needs it: with its bytes, and a plug |
-//! | [`backing`] | what media keep their bytes in |
+//! | [`backing`] | the storage of the media's bytes |
 //! | [`backed`], [`battery`] | a page map whose protected write buffer outlives the program, and what keeps the buffer |
-//! | [`maps`] | maps of its media, for those who watch it |
+//! | [`maps`] | maps of its media, for the live page |
 //! | [`memory`] | how much of this machine's memory a device will take |
 //! | [`power`] | a block device whose power can fail, with any controller |
 //! | [`carrying`] | a device that keeps bytes, under a workload that may carry none |

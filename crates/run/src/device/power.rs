@@ -1,4 +1,4 @@
-//! A block device as a design describes it, whose power can fail, with any controller.
+//! A block device of a design whose power can fail, with any controller.
 
 use super::Observed;
 use nvlab_access::{Attached, BlockDevice, RamDisk};

@@ -1,4 +1,5 @@
-//! PRAM beside NAND: hFTL's map is in it, and what FSMS keeps. With wear levelling in front of the cells, or without.
+//! PRAM beside NAND: it holds hFTL's map and the metadata of FSMS. With wear levelling in front of the cells, or
+//! without.
 
 use super::backing::{Backing, BuildError};
 use crate::result::{PramResult, SECONDS_PER_YEAR};

@@ -1,4 +1,4 @@
-//! RAM disks: blocks straight in a memory.
+//! RAM disks: blocks directly in a memory.
 
 use super::backing::{Backing, BuildError};
 use super::{Causes, Counters, Insides, Maps, Observed, memory};

@@ -36,7 +36,7 @@ struct State {
     spent_ps: [AtomicU64; ACTIVITIES],
 }
 
-/// The time of a host, and what it was spent on. Only one thread moves it.
+/// The clock of a host, and the activities its time was spent on. Only one thread advances it.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<State>);
 
@@ -60,8 +60,9 @@ impl Clock {
         }
     }
 
-    /// Does something while the program goes on: it begins now, and only the time of its own operations passes for it. Returns when
-    /// it ends. What it does to a device must be settled only when the program gets there: until then a power failure may undo it.
+    /// Does work in the background: it begins now, and only the time of its own operations passes for it. Returns
+    /// when it ends. Its effects on a device must be settled only when the program reaches that time: until then a
+    /// power failure may undo them.
     pub(crate) fn aside<T>(&self, work: impl FnOnce() -> T) -> (T, Time) {
         self.0.aside_ps.store(self.now().ps(), Relaxed);
         let done = work();

@@ -1,5 +1,5 @@
-//! The data: one segment, which is mapped whole. Without a disk of its own it costs no time, as in the figures of system
-//! 001, whose data is a file in the host's cache (slide 33).
+//! The data: one segment, mapped completely. Without its own disk it costs no time, as in the figures of system 001,
+//! whose data is a file in the host's cache (slide 33).
 
 use super::disk::DiskStore;
 use nvlab_rvm::{Error, Result, Segments, Store};

@@ -1,6 +1,6 @@
-//! A rotating disk below the host's cache: writes stay in the cache until a sync writes their sectors in order, reads are
-//! served by the cache (the host of system 001 has 384 MB of memory, slide 32; a log has 16). A sync that was started writes while the
-//! host does something else.
+//! A rotating disk below the host's cache: writes stay in the cache until a sync writes their sectors in order, reads
+//! are served by the cache (the host of system 001 has 384 MB of memory, slide 32; a log has 16). A started sync
+//! proceeds in parallel with the host.
 
 use super::clock::{Activity, Clock, power_failed};
 use nvlab_medium::disk::{Disk, DiskConfig};
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 struct State {
     disk: Disk<MemStore>,
-    /// What the host sees: the disk's contents with what was not yet written to it.
+    /// The contents as the host sees them: those of the disk with the writes that have not reached it.
     cache: MemStore,
     /// Sectors that differ from what was queued to the disk.
     dirty: BTreeSet<u64>,
-    /// When the last write that was queued ends, if nobody has waited for it.
+    /// When the last queued write ends, if it has not been waited for.
     under_way: Option<Time>,
     length: u64,
     /// Bytes written to the disk.
@@ -93,7 +93,7 @@ impl State {
         Ok(())
     }
 
-    /// The first run of dirty sectors, which are dirty no more: offset and bytes.
+    /// The first run of dirty sectors, which are marked clean: offset and bytes.
     fn next_run(&mut self) -> Option<(u64, u64)> {
         let sector = self.disk.config().sector_bytes as u64;
         let first = self.dirty.pop_first()?;

@@ -1,12 +1,12 @@
-//! A NOR array as a character device: chips in lockstep, of which one step programs a byte each.
+//! A NOR array as a character device: chips in lockstep; one step programs a byte of each.
 //!
 //! An append of any alignment takes one step for every row of the gang that it touches: `n` bytes over `p` chips take
 //! between `n / p` and `(n - 1) / p + 2` steps. System 001 counts `n / p`: its emulator delays every byte by a share of a
 //! step.
 //!
-//! Erases may be put off: they are done while nothing else is, one after the other, and whatever comes suspends the one under way. So the
-//! array has a time of its own, in which its operations follow each other; the host waits for those it asks for. Whoever programs a
-//! block whose erase was put off waits for that.
+//! Erases may be deferred: they are executed while the array is idle, one after the other, and any other operation
+//! suspends the one in progress. So the array has its own clock, on which its operations follow each other; the host
+//! waits for those it issues. A program to a block with a deferred erase waits for that.
 
 use super::clock::{Activity, Clock, power_failed};
 use nvlab_medium::flash::{Nor, NorConfig};
@@ -68,7 +68,8 @@ impl NorFlash {
         Ok(())
     }
 
-    /// The host wants something: what was put off has been done meanwhile as far as time allowed, and is suspended now.
+    /// Called before an operation of the host: deferred erases have been executed as far as time allowed, and are
+    /// suspended now.
     fn begin(&self) -> io::Result<(MutexGuard<'_, Array>, MutexGuard<'_, Own>)> {
         let (mut array, mut own) = (self.array(), self.own.lock().unwrap_or_else(PoisonError::into_inner));
         if self.clock.is_aside() {
@@ -134,7 +135,7 @@ impl NorFlash {
         self.erased(array, own, block)
     }
 
-    /// Waits until a block is erased, if that was put off. It comes next.
+    /// Waits until a block is erased, if that was deferred. It is executed next.
     fn wait_for(&self, array: &mut Array, own: &mut Own, block: u32) -> io::Result<()> {
         let Some(at) = own.put_off.iter().position(|&other| other == block) else { return Ok(()) };
         let next = usize::from(own.progress > Span::ZERO).min(at);
@@ -174,7 +175,7 @@ fn erase_span(array: &Array) -> Span {
     array.cells().config.timing.erase
 }
 
-/// The power fails while an erase that was put off is under way; the others have not begun.
+/// The power fails during a deferred erase; the others have not begun.
 fn tear(array: &mut Array, own: &mut Own) {
     if let Some(block) = own.put_off.front()
         && own.progress > Span::ZERO

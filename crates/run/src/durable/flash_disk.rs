@@ -1,5 +1,5 @@
-//! Flash that emulates a disk: sectors are written whole, each byte costs its program and its share of an erase. What the
-//! emulation needs besides, and the bus, costs nothing (system 001 slide 25: the most favourable flash disk).
+//! Flash that emulates a disk: sectors are written whole, each byte costs its program and its share of an erase.
+//! Other costs of the emulation, and the bus, are not included (system 001 slide 25: the most favourable flash disk).
 //!
 //! The host keeps the sector at the tail of the log, so that only writes cost time; reads pass the array at its rate.
 

@@ -142,7 +142,7 @@ impl Host {
         Ok(())
     }
 
-    /// Applies the log to the data, and waits for all that was put off.
+    /// Applies the log to the data, and waits for all deferred work.
     pub fn truncate(&mut self) -> Result<()> {
         self.wait_until_applied()?;
         self.rvm.truncate()?;
@@ -205,7 +205,7 @@ impl Host {
         &self.region
     }
 
-    /// Whether the data is what the memory is, as it must be after a truncation. Takes no time.
+    /// True if the data equals the memory, as it must after a truncation. Takes no time.
     pub fn data_is_current(&self) -> Result<bool> {
         let mut held = vec![0; self.region.len()];
         self.data.read(&mut held, 0).map_err(Error::io("read", &SEGMENT))?;

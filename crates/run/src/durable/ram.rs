@@ -1,5 +1,5 @@
-//! Memory with a battery, as a place for logs. The part's times count, or none: system 001 switches the delays of its
-//! emulator off (slide 26).
+//! Battery-backed memory for logs. The part's times count, or none: system 001 switches the delays of its emulator
+//! off (slide 26).
 
 use super::clock::{Activity, Clock};
 use nvlab_medium::ram::{Ram, RamConfig};

@@ -1,7 +1,8 @@
-//! Memory for runs side by side: a run begins when its device fits beside those of the runs that go on, or alone.
+//! Memory for parallel runs: a run begins when its device fits in memory together with those of the current runs, or
+//! alone.
 //!
-//! The check that a device makes when it is built sees only what other devices have written to by then: two that begin together
-//! would both pass it, and the system would kill the program when both are full.
+//! The check that a device makes when it is built sees only the memory that other devices have written by then: two
+//! that begin together would both pass it, and the system would kill the program when both are full.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Opening a device that is held: built from its design, and brought to a state.
+//! Opens a device: builds it from its design, and preconditions it.
 
 use super::HeldDevice;
 use crate::aged::{self, Aged};

@@ -1,13 +1,14 @@
-//! How exactly a run knows its figures: 95 % intervals by batch means.
+//! Precision of a run's figures: 95 % intervals by batch means.
 //!
 //! The windows of a run are joined to a few batches, each so long that it hardly depends on the one before; the spread of the
 //! batches is that of the figure (Law, Simulation Modeling and Analysis, 9.5.3). Both 16 and 8 batches are tried, and the wider
 //! interval counts: where batches still depend on each other, as while a device drifts, eight show more of it. A figure that is a
 //! quotient of two sums (units programmed over units written) has the interval of a ratio estimator.
 //!
-//! Cleaning comes in bursts: the dies of a device clean nearly at the same time. A short run counts one burst more or less, and so
-//! its write amplification is off by a burst over its length; the batches differ by as much, so the interval contains that. What it
-//! cannot contain is how the device came to its state: runs that are repeated prepare anew for that.
+//! Cleaning comes in bursts: the dies of a device clean nearly at the same time. A short run counts one burst more or
+//! less, so its write amplification deviates by a burst over its length; the batches differ by as much, so the
+//! interval contains that. It cannot contain how the device reached its state: repeated runs prepare the device anew
+//! for that.
 
 use super::{OpTotals, Stretch, TRANSACTION, Totals};
 use crate::device::{Busy, Counters};
@@ -17,7 +18,7 @@ use nvlab_workload::Op;
 
 /// Batches, and the quantile 97.5 % of Student's t with one degree of freedom less.
 const BATCHES: [(usize, f64); 2] = [(16, 2.131), (8, 2.365)];
-/// With fewer erases in the run nothing can be said of its write amplification.
+/// With fewer erases in the run its write amplification has no interval.
 const ERASES_MIN: u64 = 10;
 /// A batch must hold so many requests beyond a percentile.
 const BEYOND_MIN: f64 = 5.0;
@@ -124,7 +125,7 @@ impl Figure {
         }
     }
 
-    /// The figure with this metric; `None` if windows do not tell how exact it is.
+    /// The figure with this metric; `None` if windows give no interval for it.
     pub fn of_metric(name: &str) -> Option<Figure> {
         Figure::all().find(|figure| figure.metrics().iter().any(|metric| metric == name))
     }
@@ -244,7 +245,7 @@ fn relative(terms: &[(f64, f64)], t: f64) -> Option<f64> {
     Some(t * deviation * count.sqrt() / numerators)
 }
 
-/// How exactly a run knows each of its figures that windows tell of.
+/// The precision of each figure of a run for which windows give an interval.
 pub(super) fn precision(stretches: &[Stretch]) -> Vec<Precision> {
     let batches = Batches::of(stretches);
     let has = |kind: usize| stretches.iter().any(|stretch| stretch.ops[kind].latency.count() > 0);

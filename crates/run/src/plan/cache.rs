@@ -1,10 +1,10 @@
-//! Traces, converted once: a text is parsed at its first use and kept as a column file, which loads many times
+//! Traces, converted once: a text is parsed at its first use and stored as a column file, which loads many times
 //! faster.
 //!
-//! 1. The name of a cached file holds a hash of the path, size and time of change of its source and of how it
-//!    was read. A source that changes gets another file.
-//! 2. A cache that cannot be read or written is no error: the trace is read again, and an aside says why.
-//! 3. A cached file is whole or not there: written under another name and renamed. It may be deleted at any time.
+//! 1. The name of a cached file holds a hash of the path, size and time of change of its source and of how it was
+//!    read. A source that changes gets another file.
+//! 2. A cache that cannot be read or written is not an error: the trace is read again, and a note says why.
+//! 3. A cached file is complete or absent: written under another name and renamed. It may be deleted at any time.
 
 use nvlab_trace::{self as trace, Columns, Format, ReadOptions, nvt};
 use nvlab_workload::WorkloadError;

@@ -1,5 +1,5 @@
-//! How much device time a run at a rate will take, as far as its first requests tell: simulated time ends after 213 days, which
-//! should not be found out after hours.
+//! Estimates the device time of a run at a rate from its first requests: simulated time ends after 213 days, which
+//! should not be discovered after hours.
 
 use crate::Limit;
 use nvlab_units::{Span, Time};

@@ -1,4 +1,4 @@
-//! A design as it is named in one argument: `ssd-tlc,ftl.clean.kind=fifo`.
+//! A design as named in one argument: `ssd-tlc,ftl.clean.kind=fifo`.
 
 use nvlab_design::{Design, DesignErrors};
 use nvlab_units::quantity::display_bytes;
@@ -23,14 +23,14 @@ impl Named {
         Ok(Named::new(name, changes, design))
     }
 
-    /// What is hardly meant: values that no part or link has, and another part under the name of the design.
+    /// Warnings about implausible values, and about another part under the name of the design.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = self.design.implausible();
         doubts.extend((0..self.changes.len()).filter_map(|change| self.replaced(change)));
         doubts
     }
 
-    /// If a change puts another part in the place of one, which changes the capacity: says so.
+    /// Warns if a change replaces a part by another one, which changes the capacity.
     fn replaced(&self, change: usize) -> Option<String> {
         let (path, _) = self.changes[change].split_once('=')?;
         let medium = path.trim().strip_prefix("media.")?.strip_suffix(".part")?;

@@ -119,7 +119,7 @@ impl Source {
             .sum()
     }
 
-    /// Lets go of the traces; they are read again when they are needed.
+    /// Releases the traces; they are read again when they are needed.
     pub(crate) fn release(&self) {
         self.parts.iter().filter_map(|part| part.trace.as_ref()).for_each(Held::release);
     }

@@ -24,7 +24,8 @@ pub enum Until {
     Within(Option<Figure>, f64),
 }
 
-/// A run until a figure is known ends in any case when the capacity was written so often, or after so many requests.
+/// A run until a figure is precise ends in any case when the capacity was written this many times, or after this many
+/// requests.
 const CAPACITIES_MAX: f64 = 100.0;
 const REQUESTS_MAX: u64 = 1_000_000_000;
 

@@ -1,11 +1,11 @@
-//! What a reader must know before a figure of a run is used: how exactly it is known, and what a lifetime does not contain.
-//! Whoever shows a figure shows its doubts.
+//! Caveats to the figures of a run: their precision, and what a lifetime does not include. Code that shows a figure
+//! also shows its caveats.
 
 use super::RunResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A figure that is not known within this is told to be of a run that is too short.
+/// The run is reported as too short for a figure with a wider interval than this.
 pub const EXACT: f64 = 0.02;
 
 /// How exactly a run knows a figure.
@@ -18,7 +18,7 @@ pub struct Precision {
     pub within: Option<f64>,
 }
 
-/// The metrics of how long the flash lasts, in which the cost of cleaning should be.
+/// The metrics of the lifetime of the flash, which should include the cost of cleaning.
 const LIVES: [&str; 9] = [
     "lifetime",
     "lifetime.days",
@@ -37,7 +37,7 @@ pub fn is_life(metric: &str) -> bool {
 }
 
 impl RunResult {
-    /// How exactly the figure of a metric is known; `None` if that is not a matter of chance.
+    /// The precision of the figure of a metric; `None` if it is not random.
     pub fn precision_of(&self, metric: &str) -> Option<&Precision> {
         self.precision.iter().find(|precision| precision.metric == metric)
     }

@@ -1,4 +1,4 @@
-//! How long the flash of a device lasts.
+//! Lifetime of the flash of a device.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,10 @@ pub struct Lifetime {
     /// Years the cells of the data medium keep what is written, if the part says so: `years` beyond that are of wear alone.
     #[serde(default)]
     pub retention_years: Option<u32>,
-    /// What must be known before one of these figures is used: that the cost of cleaning is not in them.
+    /// Caveat to these figures: they do not include the cost of cleaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caveat: Option<String>,
-    /// What wear levelling will change that had not begun in this run; the figures above include it.
+    /// Effects of wear levelling that had not begun in this run; the figures above include them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levelling: Option<LaterLevelling>,
 }

@@ -1,9 +1,10 @@
-//! What a result says of a map that is read on demand.
+//! The figures of a map that is read on demand.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a map that is read from flash on demand did. It is looked up once for each translation page a request touches.
+/// Figures of a map that is read from flash on demand. It is looked up once for each translation page a request
+/// touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MapResult {
     /// Look-ups for reads and writes, and those of them that found the page in memory.
@@ -26,7 +27,7 @@ pub struct MapResult {
     pub rewritten: u64,
     /// See `written_back`.
     pub moved: u64,
-    /// Seconds that reads waited for the map, and that unbuffered writes did, added up.
+    /// Seconds that reads waited for the map, and that unbuffered writes did, in total.
     pub read_wait_s: f64,
     /// See `read_wait_s`.
     pub write_wait_s: f64,

@@ -25,7 +25,7 @@ pub struct Precondition {
     /// Whose writes the others were; `None`: there were no others.
     #[serde(default)]
     pub writes: Option<String>,
-    /// How often a workload with an end was written from its beginning to its end; 0: it has none.
+    /// Number of times a workload with an end was written from its beginning to its end; 0: it has none.
     #[serde(default)]
     pub passes: u64,
     /// There were trims among the writes.
@@ -85,7 +85,7 @@ impl PassResult {
     /// written again: with two, each interval between two writes of a unit is seen once.
     const WRITES_MIN: u64 = 2;
 
-    /// True if it says too little about which units are written again, and when.
+    /// True if it contains too little information about which units are written again, and when.
     pub(crate) fn is_too_short(&self) -> bool {
         self.bytes < PassResult::WRITES_MIN * self.distinct_bytes
     }

@@ -1,4 +1,4 @@
-//! What the media of a run's design cost.
+//! Cost of the media of a run's design.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

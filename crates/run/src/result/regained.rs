@@ -1,13 +1,14 @@
-//! Whether what cleaning costs is in a lifetime.
+//! Whether a lifetime includes the cost of cleaning.
 //!
-//! A lifetime follows from what the flash programmed for each byte of the host's. Programs use up erased space, and cleaning regains it,
-//! by moving what is live: in a steady state a block is erased for every block that is filled. A run that fills blocks and erases few lives on
-//! space that was erased before it began. The copies by which that space is regained later are not among its programs: its write
-//! amplification is too low, and its lifetime too long by an unknown factor.
+//! A lifetime follows from the bytes the flash programmed for each byte of the host's. Programs use up erased space,
+//! and cleaning regains it by moving live data: in a steady state a block is erased for every block that is filled. A
+//! run that fills blocks and erases few uses space that was erased before it began. The copies that regain that space
+//! later are not among its programs: its write amplification is too low, and its lifetime too long by an unknown
+//! factor.
 //!
-//! So the share of the filled blocks that were erased again says whether a lifetime can be used. One erase is left out, because which
-//! erase falls into a run is an accident: at [`ENOUGH`], ten erases or more are behind the figure, and at most a tenth of what was
-//! filled has not been regained.
+//! So the share of the filled blocks that were erased again shows whether a lifetime can be used. One erase is left
+//! out, because which erase falls in a run is an accident: at [`ENOUGH`], the figure is based on ten erases or more,
+//! and at most a tenth of the filled space has not been regained.
 
 use super::MediumResult;
 
@@ -27,7 +28,7 @@ fn blocks(media: &[MediumResult]) -> (f64, u64) {
     (filled, media.iter().map(|medium| medium.erases).sum())
 }
 
-/// What a reader of the lifetime must know, if the cost of cleaning is not in it.
+/// A caveat to the lifetime, if it does not include the cost of cleaning.
 pub fn caveat(media: &[MediumResult]) -> Option<String> {
     regained(media).filter(|share| *share < ENOUGH)?;
     let (filled, erased) = blocks(media);

@@ -23,7 +23,7 @@ pub struct TenantResult {
     /// Its flushes.
     #[serde(default)]
     pub flush: OpResult,
-    /// Whether it was served as fast as it wanted; `None` for a closed loop.
+    /// Whether it was served at the rate of its arrivals; `None` for a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<ArrivalsResult>,
 }

@@ -1,15 +1,16 @@
-//! A run that somebody watches and changes while it goes on: slowed down, paused, at another rate, without power.
+//! A run that is observed and controlled in progress: slowed down, paused, at another rate, without power.
 //!
-//! 1. Nobody's hand in it, it is the same run: the same requests at the same simulated times, the same result.
-//! 2. Its time is simulated time like that of any run. An [`Onlooker`] that waits for a wall clock does so inside its calls.
-//! 3. After a power cut what is measured begins anew, as do the counts of a controller.
+//! 1. Without intervention it is the same run: the same requests at the same simulated times, the same result.
+//! 2. Its time is simulated time like that of any run. An [`Onlooker`] that waits for a wall clock does so inside its
+//!    calls.
+//! 3. After a power cut measurement begins anew, as do the counts of a controller.
 //!
 //! | module | what |
 //! |---|---|
-//! | `sight` | what a run shows, and what those who watch it have a say in |
-//! | `tour` | a watched run on its way: what is measured, and power cuts |
+//! | `sight` | what a run shows, and what an observer can control |
+//! | `tour` | a watched run in progress: measurement and power cuts |
 //! | `requests` | requests for blocks |
-//! | `seen` | several streams, a recorded program, requests through the host's software: a device that is looked at |
+//! | `seen` | several streams, a recorded program, requests through the host's software: an observed device |
 //! | `words` | transactions of loads and stores on a memory |
 
 mod requests;
@@ -100,7 +101,8 @@ fn watch_words(
     }
 }
 
-/// Media that keep bytes, and whether they fit in this machine: only from such a device can recover, so that its power can fail.
+/// Media that store bytes, and whether they fit in this computer's memory: only such a device can recover from a
+/// power cut.
 fn backing(design: &Design, plan: &RunPlan) -> (InMemory, bool) {
     let backing = InMemory { filled: plan.state.state != State::Fresh };
     let seed = plan.state.device_seed(plan.seed);

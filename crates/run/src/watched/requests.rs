@@ -1,6 +1,6 @@
 //! Requests for blocks, watched.
 //!
-//! It has a loop of its own, so that runs that nobody watches pay nothing for it.
+//! It has its own loop, so that runs without an observer pay nothing for it.
 
 use super::sight::Onlooker;
 use super::tour::Tour;
@@ -49,10 +49,10 @@ impl Watched<'_> {
     }
 }
 
-/// When requests are wanted: as the workload says, or at another pace.
+/// When requests arrive: as in the workload, or at another pace.
 pub(super) struct Pace {
     pub closed: bool,
-    /// What the time of a request is counted from, in picoseconds; moves when the pace of the onlooker ends.
+    /// The origin of the times of requests, in picoseconds; moves when the observer's pace ends.
     pub base: i128,
     /// When the last request was wanted, and its time in the workload.
     pub last: (Time, Time),

@@ -1,9 +1,10 @@
-//! Runs that others drive, watched: several streams, a recorded program, requests through the host's software. The loops are those
-//! of a plain run; what watches is a device around the device, which looks before each request that reaches it.
+//! Watched runs with other loops: several streams, a recorded program, requests through the host's software. The
+//! loops are those of a plain run; the observer is a wrapper around the device, called before each request that
+//! reaches it.
 //!
-//! The streams, the program or the threads set the pace themselves, and what they have in flight is theirs: the rate cannot be
-//! changed, and the power cannot be cut. A run that is ended early goes on at full speed to the next moment at which a loop asks
-//! whether to go on, a few thousand requests later, and has no figures of single streams, stages or the program.
+//! The streams, the program or the threads set the pace themselves: the rate cannot be changed, and the power cannot
+//! be cut. A run that is ended early continues at full speed until the loop next checks for its end, a few thousand
+//! requests later, and has no figures of single streams, stages or the program.
 
 use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed, Twin};

@@ -1,4 +1,4 @@
-//! What a run shows, and what those who watch it have a say in.
+//! What a run shows, and what an observer can control.
 
 use crate::device::Observed;
 use crate::meter::Totals;
@@ -14,9 +14,10 @@ pub struct Sight<'a> {
     pub totals: &'a Totals,
     /// The device.
     pub device: &'a mut dyn Observed,
-    /// The part of the run that is done, if that is known; since the beginning, not since a power cut.
+    /// Progress of the run, if known; from the beginning, not from the last power cut.
     pub done: f64,
-    /// By how many requests per second the host's queue grows, in an open loop whose arrivals are seen here; 0: it does not.
+    /// Requests per second by which the host's queue grows, in an open loop whose arrivals are seen here; 0: it does
+    /// not grow.
     pub queue_growth: f64,
 }
 
@@ -31,7 +32,7 @@ pub enum Step {
     End,
 }
 
-/// What can be done to a run, besides pausing, slowing down and ending it.
+/// Controls of a run, besides pausing, slowing down and ending it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controls {
     /// The power can fail ([`Step::Cut`]).
@@ -46,7 +47,7 @@ pub trait Onlooker {
     fn begins(&mut self, controls: Controls);
     /// The next request, or transaction, begins; may wait.
     fn before(&mut self, sight: Sight<'_>) -> Step;
-    /// The power failed after so many requests and is back; recovery took this long.
+    /// Requests served when the power failed; it has returned, and recovery took this long.
     fn cut(&mut self, at: Time, requests: u64, recovery: Span);
     /// Time between two requests, or transactions, instead of the pace of the workload.
     fn spacing(&self) -> Option<Span>;

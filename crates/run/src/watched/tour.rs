@@ -1,4 +1,4 @@
-//! A watched run on its way: what is measured, and the device, whose power may fail.
+//! A watched run in progress: measurement, and the device, whose power may fail.
 
 use super::sight::{Controls, Onlooker, Sight, Step};
 use crate::device::{AnyDevice, Observed};
@@ -13,7 +13,7 @@ use nvlab_design::Design;
 use nvlab_units::Time;
 use std::ops::ControlFlow;
 
-/// What a tour needs of a device: to look at it, and to cut its power.
+/// Requirements of a tour on a device: to observe it, and to cut its power.
 pub(super) trait Toured: Sized {
     fn observed(&mut self) -> &mut dyn Observed;
     fn power_cycled(self, at: Time) -> Result<(Self, RecoveryReport), String>;

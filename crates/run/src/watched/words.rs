@@ -1,4 +1,4 @@
-//! Transactions of loads and stores on a memory, watched: as [`crate::transactions`] runs them, with a look before each.
+//! Watched transactions of loads and stores on a memory: as [`crate::transactions`] runs them, observed before each.
 
 use super::sight::Onlooker;
 use super::tour::Tour;
@@ -86,10 +86,10 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// When transactions arrive: as the workload says, or at another pace.
+/// When transactions arrive: as in the workload, or at another pace.
 struct Arrivals {
     open: bool,
-    /// What the times of the workload are counted from; moves when the pace of the onlooker ends.
+    /// The origin of the times of the workload; moves when the observer's pace ends.
     base: Time,
     /// When the last transaction arrived.
     last: Time,

@@ -1,4 +1,4 @@
-//! Which bytes of a range changed.
+//! Finds the bytes of a range that changed.
 
 /// Compared at once where nothing changed.
 const BLOCK_BYTES: usize = 64;

@@ -1,4 +1,4 @@
-//! What records change, segment by segment.
+//! The changes of records, segment by segment.
 
 use super::batch::Batch;
 use super::pages::Pages;

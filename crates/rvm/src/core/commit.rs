@@ -1,4 +1,4 @@
-//! Commits: a record is built from the ranges and put behind the others; a commit with flush waits until it is durable.
+//! Commits: a record is built from the ranges and appended; a commit with flush waits until it is durable.
 
 use super::changed::changed;
 use super::memory::Memory;

@@ -1,15 +1,17 @@
 //! Forces the log: one thread writes and forces for all that wait (group commit).
 //!
-//! The thread that would force first waits a little for the others that are likely to commit: those that the last force
-//! released and those whose records are there already. Without that, two threads would take turns, each forcing for
-//! itself. It waits for at most half the usual time of a force, so a thread that stays away costs little. Whoever comes
-//! last forces: to wake the one that waits would take as long as a good part of a force on a fast disk. For the same
-//! reason threads that a force releases return without the lock, which they could only take one after the other.
+//! The thread that would force first waits briefly for others that are likely to commit: those that the last force
+//! released and those whose records are already appended. Without that, two threads would take turns, each forcing
+//! for itself. It waits for at most half the usual time of a force, so a thread that stays away costs little. The
+//! thread that arrives last forces: waking the waiting one would take a good part of the time of a force on a fast
+//! disk. For the same reason threads that a force releases return without the lock, which they could only take one
+//! after the other.
 //!
-//! As many of those that wait as there are other processors are woken between write and sync already, and watch the end of the sync,
-//! if that takes about as long as to get an idle processor to work ([`super::wake_ups`]): a fast drive's does. Where more threads
-//! commit than there are processors, those that wait poll instead and give way to each other: eight that go to sleep and are woken
-//! take longer than the force itself. No processor is idle then, and a commit takes about twice the processor time.
+//! Between write and sync, as many of the waiting threads are woken as there are other processors, and poll for the
+//! end of the sync, if a sync takes about as long as waking an idle processor ([`super::wake_ups`]): on a fast drive
+//! it does. If more threads commit than there are processors, the waiting ones poll instead and yield to each other:
+//! eight that go to sleep and are woken take longer than the force itself. No processor is idle then, and a commit
+//! takes about twice the processor time.
 
 use super::state::{Core, State, panicked};
 use crate::Result;

@@ -1,5 +1,5 @@
-//! Applies committed changes to a segment: as a batch ([`super::batch`]), or, where its file lies in memory and has memory for all its
-//! bytes, by storing them directly.
+//! Applies committed changes to a segment: as a batch ([`super::batch`]), or, if its file lies in memory and is fully
+//! allocated, by storing them directly.
 
 use super::batch::Batch;
 use crate::record::copy;

@@ -1,8 +1,10 @@
-//! Recovery: applies what is in a log to the segments and empties it.
+//! Recovery: applies the contents of a log to the segments and empties it.
 //!
-//! 1. The log is read once, as a whole, before anything is applied: if any of it is damaged, or one of its segments is not there or too
-//!    short, nothing has been changed. What its records change is kept meanwhile, up to 256 MiB; the rest is read again.
-//! 2. What is read is written once more, and durable before a change is applied: no segment has a part of a record that is on no disk.
+//! 1. The log is read once, completely, before anything is applied: if any of it is damaged, or one of its segments
+//!    is missing or too short, nothing has been changed. The changes of its records are held in memory up to 256 MiB;
+//!    the rest is read again.
+//! 2. The records read are written once more, and are durable before a change is applied: no segment contains part of
+//!    a record that is on no disk.
 //! 3. Each segment is read and written from front to back, once for every 256 MiB of changes.
 
 use super::batch::Batch;

@@ -1,14 +1,16 @@
-//! How long recovery of what the log holds would take, and when truncation begins because of that.
+//! Estimated time to recover the current log, and the start of truncation derived from it.
 //!
-//! Estimated is: a fixed part (status, syncs, the search behind the last record), the bytes of the log, which are read, checked and
-//! written once more, and the distinct pages of the segments that its records change. Syncs are measured when the log is opened, the
-//! other costs by each truncation, the first of which therefore comes early; until then, they are constants.
+//! The estimate consists of a fixed part (status, syncs, the search after the last record), the bytes of the log,
+//! which are read, checked and written once more, and the distinct pages of the segments that its records change.
+//! Syncs are measured when the log is opened, the other costs by each truncation, the first of which therefore comes
+//! early; until then they are constants.
 //!
-//! 1. A page counts once, however many records change it: in the epoch that is being truncated, in the next one, or in both.
-//! 2. Truncation begins so early that the estimate stays below the target until it has ended: it leaves as much room as the estimate
-//!    has grown by during earlier ones, half of what there is at first and at most.
-//! 3. Where recovery of an empty log takes nearly as long as the target, or longer, truncation begins when what the log holds takes as
-//!    long again: with every commit it would not help.
+//! 1. A page counts once, however many records change it: in the epoch that is being truncated, in the next one, or
+//!    in both.
+//! 2. Truncation begins so early that the estimate stays below the target until it has ended: it leaves as much margin as
+//!    the estimate has grown by during earlier truncations; at first, and at most, half of the target less the fixed part.
+//! 3. If recovery of an empty log takes nearly as long as the target, or longer, truncation begins when the contents
+//!    of the log take as long again: truncating with every commit would not help.
 
 use crate::core::PAGE_BYTES;
 use crate::log::status::MARK_BYTES;

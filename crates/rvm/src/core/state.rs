@@ -1,4 +1,4 @@
-//! What the threads of a program share: the log, the records on their way to it, and the segments.
+//! State shared by the threads of a program: the log, the records to be written to it, and the segments.
 
 use super::changes::Changes;
 use super::options::Options;

@@ -1,4 +1,4 @@
-//! What a log has done since it was opened.
+//! Statistics of a log since it was opened.
 
 use std::time::Duration;
 

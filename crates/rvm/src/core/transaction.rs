@@ -1,4 +1,4 @@
-//! A transaction under way: its ranges, coalesced, and the old bytes.
+//! A transaction in progress: its ranges, coalesced, and the old bytes.
 
 use super::changed::changed;
 use super::memory::Memory;

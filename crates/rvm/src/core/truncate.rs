@@ -1,5 +1,6 @@
-//! Truncation by epoch: the records up to now are applied to the segments, and the head moves behind them. Commits go on
-//! meanwhile, in the next epoch. Where commits store to the segments themselves ([`super::write_through`]), nothing is left to apply.
+//! Truncation by epoch: the records so far are applied to the segments, and the head moves past them. Commits
+//! continue in the next epoch. If commits store to the segments themselves ([`super::write_through`]), nothing is
+//! left to apply.
 //!
 //! Order: the epoch is forced; its changes are written to the segments, which are synced; the head moves. After
 //! a power failure anywhere in between, recovery applies the same records again, with the same result.

@@ -1,4 +1,4 @@
-//! A log that lies in memory, to be read while others append to it: without its lock, and without a copy.
+//! A log in memory, read while others append to it: without its lock, and without a copy.
 
 use nvlab_os::Mapping;
 use nvlab_os::stores::LINE;

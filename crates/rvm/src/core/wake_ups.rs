@@ -1,9 +1,10 @@
-//! Whether threads that sleep until a sync ends are woken before it does, and how long they watch it then.
+//! Whether threads that sleep until a sync ends are woken before it ends, and how long they then poll.
 //!
-//! Both follow from what was measured: a sync, and the time from a wake-up until the thread that slept runs. A thread that watches too
-//! short sleeps again just before the end, and is then later than one that was not woken early: two threads committed less with
-//! 100 us, where a sync takes 150, than with 0 or 400. Where other programs take the processors, most syncs take milliseconds until the
-//! thread runs again: what a sync takes is what the shortest fifth takes. There nobody watches for long, either.
+//! Both follow from measurements: of a sync, and of the time from a wake-up until the thread runs. A thread that
+//! polls too briefly sleeps again just before the end, and is then later than one that was not woken early: two
+//! threads committed less with 100 us, where a sync takes 150, than with 0 or 400. If other programs use the
+//! processors, most syncs take milliseconds until the thread runs again: so the time of a sync is that of the
+//! shortest fifth. In that case no thread polls for long, either.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

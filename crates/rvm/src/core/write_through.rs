@@ -1,14 +1,16 @@
-//! Write-through: where the log and the segments lie in memory, commits store their changes to the segments themselves. Truncation
-//! has nothing left to apply then: it syncs the segments and moves the head. To read the records back from the log, which was written
-//! past the caches, took 140 to 180 ns of processor time a transaction.
+//! Write-through: if the log and the segments lie in memory, commits store their changes to the segments themselves.
+//! Truncation then has nothing to apply: it syncs the segments and moves the head. Reading the records back from the
+//! log, which was written past the caches, took 140 to 180 ns of processor time a transaction.
 //!
-//! A force first stores the records of the force before: the lines of the segments, prefetched when those were made, have arrived.
-//! Right behind its own fence they would be in the way of the next transaction, which the processor begins while it waits for that.
+//! A force first stores the records of the force before: the lines of the segments, prefetched when those were made,
+//! have arrived. Directly after its own fence they would delay the next transaction, which the processor begins while
+//! it waits for the fence.
 //!
-//! 1. Nothing is stored to a segment before its record is durable, and changes are stored in the order of the records: the thread
-//!    that forces does it, and holds the state of the log.
-//! 2. While it is on, everything forced has been stored, but for the last force; a truncation stores that, too. It is turned off for
-//!    good by the first record or segment it is not made for; what is after the head then is applied by truncation, all of it once more.
+//! 1. Nothing is stored to a segment before its record is durable, and changes are stored in the order of the
+//!    records: the thread that forces does it, and holds the state of the log.
+//! 2. While it is on, everything forced has been stored, except the last force; a truncation stores that, too. It is
+//!    turned off permanently by the first record or segment that it does not support; truncation then applies
+//!    everything after the head, once more.
 //! 3. A crash in the middle leaves part of a record in a segment, which recovery stores again.
 
 use super::pages::PREFETCH_BYTES_MAX;

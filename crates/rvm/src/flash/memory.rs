@@ -1,13 +1,14 @@
-//! Flash in memory: the model for tests of whatever must survive power failures on flash.
+//! Flash in memory: a model for tests of code that must survive power failures on flash.
 //!
 //! A clone is another handle of the same device, so that a test keeps the device when it drops the log on it.
 //!
 //! 1. A program that would set a bit is refused, and nothing changes.
-//! 2. Programs and erases are counted from 1. The one that [`MemoryFlash::cut_at`] names is torn, and every call from then
-//!    on fails until [`MemoryFlash::power_on`].
-//! 3. A torn program has cleared a subset of the bits it was to clear: none, all, those of the first bytes, or any. A torn
-//!    erase leaves the block as it was, erased in part, erased, or anything.
-//! 4. What is torn, and what an erase of a worn-out block leaves, depends on the seed and the number of the operation alone.
+//! 2. Programs and erases are counted from 1. The one that [`MemoryFlash::cut_at`] names is torn, and every call from
+//!    then on fails until [`MemoryFlash::power_on`].
+//! 3. A torn program has cleared a subset of the bits it was to clear: none, all, those of the first bytes, or any. A
+//!    torn erase leaves the block as it was, erased in part, erased, or anything.
+//! 4. What is torn, and what an erase of a worn-out block leaves, depends on the seed and the number of the operation
+//!    alone.
 
 use super::{Erased, Flash, Shape, check_clears};
 use crate::draws::Draws;

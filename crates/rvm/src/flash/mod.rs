@@ -1,5 +1,5 @@
-//! Flash as a character device: any byte can be read and programmed, a program only clears bits (what is there becomes
-//! the AND of old and new), and an erase sets all bits of one block.
+//! Flash as a character device: any byte can be read and programmed, a program only clears bits (the result is the
+//! AND of old and new), and an erase sets all bits of one block.
 
 pub mod memory;
 pub mod mtd;

@@ -4,7 +4,7 @@
 //! returns. An erase that fails with EIO, which is what drivers report for a failed erase and one that takes too long,
 //! says that the block is worn out. Blocks that are locked after power-up have to be unlocked before (flash_unlock).
 //!
-//! Not tried on hardware: the machines that this was developed on have no MTD device. What is tested are the requests
+//! Not tested on hardware: the computers used for development have no MTD device. Tested are the requests
 //! ([`nvlab_os::mtd`]), the choice of devices, and the errors for files of other kinds.
 
 use super::{Erased, Flash, Shape};

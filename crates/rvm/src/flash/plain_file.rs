@@ -1,12 +1,13 @@
-//! A plain file laid out as flash: for real use on file systems and for tests of what runs on flash.
+//! A plain file laid out as flash: for real use on file systems and for tests of code that runs on flash.
 //!
 //! The byte at an offset of the device is the byte at that offset of the file. Programs and erases are durable when they
 //! return: each ends with fdatasync. A power failure during one leaves any part of it, which the contract of [`Flash`] allows: the
 //! bytes around it do not change.
 //!
-//! After a sync that failed or never came, the page cache may show what the disk does not have, and mark it clean; evicted, it is read
-//! as it was before. So the whole file is written once more, before the first program or erase of whoever opened it or when that asks
-//! for it: whoever only reads a file leaves it alone. What was read before that may not be what was written.
+//! After a sync that failed or never happened, the page cache may show contents that are not on the disk, and mark
+//! them clean; once evicted, the old contents are read. So the whole file is written once more, before the first
+//! program or erase after opening it, or on request: reading alone does not change a file. Data read before that may
+//! differ from what was written.
 
 use super::{Erased, Flash, Shape, by_piece, check_clears};
 use crate::store::FileStore;

@@ -5,11 +5,12 @@
 //! the heap, which may therefore be mapped anywhere.
 //!
 //! Invariants
-//! 1. Blocks follow each other without gaps, from the first block to the end word. A block is a whole number of *chunks*.
+//! 1. Blocks follow each other without gaps, from the first block to the end word. A block is a whole number of
+//!    *chunks*.
 //! 2. A block begins with its header word: its chunks, whether it is used, whether the block before it is free, and a
 //!    check of all this and its place. An overwritten header is therefore found before it is believed.
-//! 3. A free block also has a link to the next and the previous free block of its list in the two words after the header,
-//!    and its chunks in its last word, where the block after it finds them.
+//! 3. A free block also has a link to the next and the previous free block of its list in the two words after the
+//!    header, and its chunks in its last word, where the block after it finds them.
 //! 4. List `i` of `n` has the free blocks of `i + 1` chunks; the last list has all that are larger as well.
 //! 5. Every free block is in exactly one list. A freed block is merged with free neighbours; only blocks made by
 //!    [`Heap::preallocate`] lie free beside each other.
@@ -21,8 +22,8 @@
 //! Format, in words of 8 bytes: magic, length in bytes, chunk in bytes, number of lists, counters ([`Statistics`]), the
 //! heads of the lists, blocks, and the end word: a used header of 0 chunks.
 //!
-//! There is no lock: who shares a heap between threads lets one in at a time, and keeps a transaction that has changed
-//! the heap and may still be aborted the only one that changes it.
+//! There is no lock: a program that shares a heap between threads admits one at a time, and lets no other transaction
+//! change the heap while one that has changed it may still be aborted.
 
 mod blocks;
 mod region;
@@ -46,11 +47,11 @@ impl<W: Words + ?Sized> Words for &mut W {
     }
 }
 
-/// Why a heap cannot do what it was asked for. After [`Error::Damaged`] and [`Error::Memory`] a change may be incomplete,
-/// and the transaction must be aborted; after the others nothing has been changed.
+/// Errors of a heap. After [`Error::Damaged`] and [`Error::Memory`] a change may be incomplete, and the transaction
+/// must be aborted; after the others nothing has been changed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// No heap is there, or one of another version.
+    /// There is no heap, or one of another version.
     #[error("there is no heap of this version")]
     Version,
     /// A size or offset out of its limits.
@@ -61,7 +62,7 @@ pub enum Error {
     Damaged {
         /// Offset of the word.
         at: u64,
-        /// What is wrong.
+        /// The kind of damage.
         why: &'static str,
     },
     /// The block is already free.

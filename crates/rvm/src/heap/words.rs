@@ -1,4 +1,4 @@
-//! What a heap lies in.
+//! The storage of a heap.
 
 /// Words of recoverable memory, within a transaction.
 pub trait Words {

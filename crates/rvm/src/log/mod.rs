@@ -1,9 +1,9 @@
-//! Logs: one file each, behind one small trait.
+//! Logs: one file for each kind, behind one small trait.
 //!
-//! A log is a sequence of bytes that is appended at its tail and dropped at its head. Both are *positions*, which count
-//! bytes since the log was created and never go back; a log finds the place of a position itself. What the bytes mean is
-//! the business of [`crate::record`]: every record has a checksum that begins with the log's identity, its generation
-//! and the position, so the tail needs not be kept anywhere: it is where the next record does not check.
+//! A log is a sequence of bytes that is appended at its tail and dropped at its head. Both are *positions*, which
+//! count bytes since the log was created and never decrease; a log finds the place of a position itself. The meaning
+//! of the bytes is defined in [`crate::record`]: every record has a checksum that begins with the log's identity, its
+//! generation and the position, so the tail need not be stored: it is where the next record is invalid.
 
 pub mod battery_ram;
 pub mod file;

@@ -2,10 +2,11 @@
 //!
 //! 1. A copy is replaced and synced before the other is touched, the worse copy first: at any moment one is whole.
 //! 2. Once a write has returned, both copies are the same: damage to either is tolerated.
-//! 3. Of two whole copies the one with the higher sequence holds, and of the same sequence the one with the higher mark.
-//! 4. Everything before the *mark* was durable when that was written, together with an append and not synced on its own: a record
-//!    before it that cannot be read was damaged. Not more than 1 MiB behind it is durable, unless one append is longer. The copies take
-//!    turns: when one gets a mark, that of the other is durable.
+//! 3. Of two whole copies the one with the higher sequence holds, and of the same sequence the one with the higher
+//!    mark.
+//! 4. Everything before the *mark* was durable when that was written, together with an append and not synced on its
+//!    own: a record before it that cannot be read was damaged. At most 1 MiB after it is durable, unless one append
+//!    is longer. The copies take turns: when one gets a mark, that of the other is durable.
 //!
 //! # Format, version 1
 //!

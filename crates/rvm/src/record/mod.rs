@@ -1,4 +1,4 @@
-//! Records: what a log holds.
+//! Records: the contents of a log.
 //!
 //! Every record begins with 8 bytes, little endian:
 //!
@@ -16,10 +16,10 @@
 //! The body of a record that names a segment is its number (4 bytes), the bytes of its name (4 bytes) and the name.
 //!
 //! Invariants
-//! 1. A record checks only at its own position in its own log and generation: neither a stale record of an earlier
+//! 1. A record is valid only at its own position in its own log and generation: neither a stale record of an earlier
 //!    round nor one from before the last recovery is taken for a new one.
-//! 2. A record with the barrier bit was written after everything before it was durable. So a record that does not check
-//!    before one with the bit was damaged; without one it was never acknowledged.
+//! 2. A record with the barrier bit was written after everything before it was durable. So an invalid record before
+//!    one with the bit was damaged; without one it was never acknowledged.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Where logs and segments lie: bytes that are overwritten in place and durable after a sync.
+//! Storage of logs and segments: bytes that are overwritten in place and durable after a sync.
 
 mod direct;
 pub mod disk;

@@ -6,17 +6,17 @@
 //!
 //! 1. Operations are those that change the device: writes, trims, flushes, counted from 1. Reads are not replayed.
 //! 2. They are replayed one after the other, each after the reply to the one before: what was answered is known.
-//! 3. A *mark* is a line that the program printed. It counts as acknowledged if no more operations had been done when it was
-//!    printed than were answered before the cut: then it depends only on what had been answered. A line that is received late
-//!    counts late, so that no loss is invented. A cut right after a reply is also after the lines that the program printed
-//!    then, as on an infinitely fast processor.
+//! 3. A *mark* is a line that the program printed. It counts as acknowledged if all operations done before it was
+//!    printed were answered before the cut: then it depends only on those answers. A line that is received late
+//!    counts late, so that no loss is invented. A cut right after a reply is also after the lines that the program
+//!    printed then, as on an infinitely fast processor.
 //!
 //! | module | what |
 //! |---|---|
 //! | `journal`, `recorder` | the recording and its file; a device that records |
 //! | `moment` | when the power fails |
-//! | `replay`, `recovered` | the recording replayed up to a cut; the device that came back |
-//! | `promise` | what every unit may hold after a cut |
+//! | `replay`, `recovered` | the recording replayed up to a cut; the recovered device |
+//! | `promise` | the allowed contents of every unit after a cut |
 //! | [`shrink`] | from a failure to a smaller one |
 
 mod journal;

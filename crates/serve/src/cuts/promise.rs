@@ -1,4 +1,5 @@
-//! What every unit may hold after a power cut: the newest version that was flushed, or a newer one; nothing torn.
+//! The allowed contents of every unit after a power cut: the newest version that was flushed, or a newer one; never a
+//! torn one.
 //!
 //! A device with atoms smaller than units (words of a memory) may mix the two newest versions of a unit, atom by atom, where
 //! the interrupted operation wrote it. If it acknowledges writes before they are in the cells, and loses those, it may mix all

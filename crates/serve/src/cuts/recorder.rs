@@ -1,4 +1,4 @@
-//! A device that records what changes it.
+//! A device that records the operations that change it.
 
 use super::journal::{Journal, Kind};
 use crate::served::{Drive, ServedDevice};

@@ -1,7 +1,7 @@
-//! What streams of events carry: every half second, how each device is and what it did since the event before.
+//! Streams of events: every half second, the state of each device and its counts since the previous event.
 //!
-//! One event is made for all who watch, and only while somebody does: a device that nobody watches pays nothing. Streams have
-//! no queue: each sends the latest event, so that a slow client misses some and holds up nobody.
+//! One event is made for all clients, and only while there are any: a device without clients pays nothing. Streams
+//! have no queue: each sends the latest event, so that a slow client misses some and delays nobody.
 
 use super::watched::Watched;
 use crate::served::View;

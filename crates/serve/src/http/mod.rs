@@ -2,18 +2,18 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `GET /` | the live page: one file with its style and script, it loads nothing else but the events |
-//! | `GET /events` | a stream of server-sent events: how each device is, twice a second (`events`) |
+//! | `GET /` | the live page: one file with its style and script; it loads only the events |
+//! | `GET /events` | a stream of server-sent events: the state of each device, twice a second (`events`) |
 //! | `GET /metrics` | counts of served devices in the text format of Prometheus ([`metrics`]) |
-//! | `POST /cut`, `/pause`, `/resume`, `/rate?per_s=`, `/speed?times=` | changes what is shown ([`watched::Action`]); `device=N` selects one |
+//! | `POST /cut`, `/pause`, `/resume`, `/rate?per_s=`, `/speed?times=` | controls the device or run ([`watched::Action`]); `device=N` selects one |
 //!
-//! 1. Who may ask for what is in `request`: Host and Origin are checked, changes need a token.
-//! 2. A browser never holds up a device: an event is made from a copy of its counts, outside its lock. A stream that does not
-//!    take an event in time is closed, and there are `STREAMS_MAX` of them at most.
+//! 1. Permissions are checked in `request`: Host and Origin, and a token for changes.
+//! 2. A browser never delays a device: an event is made from a copy of its counts, outside its lock. A stream that
+//!    does not read an event in time is closed, and there are at most `STREAMS_MAX` of them.
 //!
 //! | module | what |
 //! |---|---|
-//! | `request` | what is asked, and whether it may be |
+//! | `request` | parsing and permission |
 //! | [`watched`] | what is shown and controlled: a served device or a run |
 //! | [`run`] | a run on a live page |
 //! | `events` | the stream |

@@ -1,10 +1,10 @@
-//! A request: what it asks for, and who may ask for it.
+//! HTTP requests: parsing and permission.
 //!
-//! 1. A request comes from this machine's own page or from a tool: its Host is an address or `localhost`, unless the endpoint
-//!    is open to other machines (a foreign page could have sent it by DNS rebinding), and its Origin, if it has one, is that
-//!    Host.
-//! 2. What changes something is a POST and carries the token of the page's address in a header. A foreign page cannot read
-//!    the address, and cannot send that header without a permission that is never given.
+//! 1. A request comes from this machine's own page or from a tool: its Host is an address or `localhost`, unless the
+//!    endpoint is open to other machines (a foreign page could have sent it by DNS rebinding), and its Origin, if it
+//!    has one, is that Host.
+//! 2. A request that changes something is a POST and carries the token of the page's address in a header. A foreign
+//!    page cannot read the address, and cannot send that header without a permission that is never given.
 
 use std::net::IpAddr;
 

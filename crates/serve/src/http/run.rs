@@ -1,6 +1,6 @@
 //! A run on a live page: slowed down to the wall clock, paused, at another rate, without power.
 //!
-//! The run shows itself between two of its requests; pages see what it showed last and never wait for it.
+//! The run publishes its state between two of its requests; pages see the last published state and never wait for it.
 
 use super::watched::{Action, Watched};
 use crate::served::{Cut, Inside, View};

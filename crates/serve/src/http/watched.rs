@@ -1,4 +1,4 @@
-//! What a live page shows, and what it can do to it: a served device, or a run.
+//! The object of a live page, a served device or a run, and its controls.
 
 use crate::served::{Drive, View};
 

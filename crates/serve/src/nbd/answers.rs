@@ -1,8 +1,9 @@
 //! Replies: sent at once, or held until the modelled device would give them.
 //!
-//! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the first
-//! of them is due and busy-waits for the rest. A reply that is due in a few microseconds, with nothing else to do meanwhile, is
-//! waited for and sent by the thread that read its request: to wake the timer would take longer. How late each is is counted.
+//! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the
+//! first of them is due and busy-waits for the rest. A reply that is due in a few microseconds, with nothing else to
+//! do, is waited for and sent by the thread that read its request: waking the timer would take longer. The lateness
+//! of each is recorded.
 
 use super::transport::Transport;
 use crate::clock;

@@ -1,4 +1,4 @@
-//! A client of an NBD server, for measurements: requests of one size, one at a time or several under way.
+//! An NBD client for measurements: requests of one size, one at a time or several in flight.
 
 use super::wire::{self, Request, command};
 use nvlab_os::Mapping;

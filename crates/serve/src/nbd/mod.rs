@@ -3,13 +3,14 @@
 //! Follows the NetworkBlockDevice project's `doc/proto.md`. Not supported: oldstyle, extended
 //! headers, and TLS with pre-shared keys, which rustls does not have.
 //!
-//! 1. Whatever a client sends, the others are served: every length is checked before memory is allocated, unknown options
-//!    are refused and skipped, and a request that cannot be parsed ends its own connection only.
+//! 1. Whatever a client sends, the others are served: every length is checked before memory is allocated, unknown
+//!    options are refused and skipped, and a request that cannot be parsed ends its own connection only.
 //! 2. Replies are sent in the order in which they are due. If the device's time is real, a thread holds them
-//!    (`answers`), but for one that is due at once; otherwise one thread serves a connection, and answers what it has read before it waits for more.
-//! 3. A large read is sent from the media without a copy if the device shows its bytes and replies are neither held nor
-//!    encrypted. The device serves nothing else meanwhile, so nothing can change under it; what the socket does not accept
-//!    without waiting is copied.
+//!    (`answers`), except those due at once; otherwise one thread serves a connection, and answers the requests it
+//!    has read before it waits for more.
+//! 3. A large read is sent from the media without a copy if the device exposes its bytes and replies are neither held
+//!    nor encrypted. The device serves nothing else during the send, so the bytes cannot change; what the socket does
+//!    not accept without waiting is copied.
 //! 4. A flush covers everything answered on any connection: they share one device.
 //! 5. A power cut closes every connection without replies.
 //!

@@ -1,4 +1,4 @@
-//! `nvlab bench --served`: how fast every design is served on this machine, against what is promised.
+//! `nvlab bench --served`: speed of serving every design on this computer, compared with the promised rates.
 
 use crate::args::Bench;
 use crate::failure::Failure;

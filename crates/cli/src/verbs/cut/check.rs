@@ -1,4 +1,4 @@
-//! What is checked after a cut: the promise of the device, the file system on it, what the program finds.
+//! Checks after a cut: the promise of the device, the file system on it, the program's own check.
 
 use super::filesystem::FileSystem;
 use super::private_folder;

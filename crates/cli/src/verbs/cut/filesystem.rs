@@ -1,4 +1,4 @@
-//! File systems on a device, made, mounted and checked with the tools of this machine.
+//! File systems on a device, made, mounted and checked with the tools of this computer.
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};

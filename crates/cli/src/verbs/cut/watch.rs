@@ -1,5 +1,5 @@
-//! Waits for programs, and ends them with everything they started when the user interrupts. Nothing here exits the
-//! process, so that mounts, loop devices and folders are released on the way out.
+//! Waits for programs, and ends them with all their children when the user interrupts. Nothing here exits the
+//! process, so that mounts, loop devices and folders are released.
 
 use crate::failure::Failure;
 use nvlab_serve::{Signals, Woken, kill_group, process_file};

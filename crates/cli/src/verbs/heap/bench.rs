@@ -1,4 +1,4 @@
-//! `nvlab heap bench`: what each layer of safety costs a program that keeps objects.
+//! `nvlab heap bench`: the cost of each layer of safety for a program with persistent objects.
 
 use crate::args::HeapBench;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `nvlab heap`: what is in a heap of persistent objects, and what heaps cost.
+//! `nvlab heap`: contents and cost of heaps of persistent objects.
 
 mod bench;
 mod dump;

@@ -1,4 +1,4 @@
-//! `nvlab serve --nbd` and `--fuse`: designs as block devices, and what a program did to them.
+//! `nvlab serve --nbd` and `--fuse`: designs as block devices, and their statistics after a program.
 
 use super::ended;
 use crate::args::Serve;

@@ -1,4 +1,4 @@
-//! On what machine and when something was measured.
+//! The computer and date of a measurement.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};

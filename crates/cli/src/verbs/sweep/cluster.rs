@@ -1,4 +1,5 @@
-//! `nvlab sweep --on`: the points run on a cluster, which the Python package speaks to; the results are kept here as they come.
+//! `nvlab sweep --on`: runs the points on a cluster, through the Python package; results are stored here as they
+//! arrive.
 
 use crate::failure::Failure;
 use crate::output::Output;

@@ -1,19 +1,19 @@
-//! A value that is replaced again and again, kept on flash as a log of values: the mini-log.
+//! A value that is replaced again and again, stored on flash as a log of values: the mini-log.
 //!
 //! Flash has no update in place. So one data block holds a log of values, of which the last committed one holds; when the
 //! block is full, another data block is erased and takes the next value, and a pointer block names it (Price and Nettles,
 //! "Transactions in a Flash", 1996, slide 21).
 //!
-//! 1. A value is committed when a bit of its mark is cleared, which is after all of the value has been programmed. A power
-//!    failure before leaves the old value; a mark that it tore is completed when the mini-log is opened.
-//! 2. A place that has been programmed in part is not used again until its block is erased.
-//! 3. Of the data blocks that hold a committed value, the one with the highest sequence is valid. It is not erased, and the
-//!    one before it only for the next switch, so there is always one.
-//! 4. The pointer names the valid block after a switch, and never one that is not whole. So it tells damage from power
-//!    failures: a block that was pointed at and cannot be found is an error, not an older value. The pointer block is itself
-//!    filled before it is erased; while it is torn, invariant 3 finds the valid block without it.
-//! 5. A data block that is worn out is passed over for the next one. If no other is left, or the pointer block is worn out, the
-//!    value is not replaced and its call fails.
+//! 1. A value is committed when a bit of its mark is cleared, which is after all of the value has been programmed. A
+//!    power failure before leaves the old value; a mark that it tore is completed when the mini-log is opened.
+//! 2. A place that has been programmed in part is not reused until its block is erased.
+//! 3. Of the data blocks that hold a committed value, the one with the highest sequence is valid. It is not erased,
+//!    and the one before it only for the next switch, so there is always one.
+//! 4. The pointer names the valid block after a switch, and never one that is not whole. So it tells damage from
+//!    power failures: a block that was pointed at and cannot be found is an error, not an older value. The pointer
+//!    block is itself filled before it is erased; while it is torn, invariant 3 finds the valid block without it.
+//! 5. A data block that is worn out is passed over for the next one. If no other is left, or the pointer block is
+//!    worn out, the value is not replaced and its call fails.
 //!
 //! # Format, version 1
 //!

@@ -4,11 +4,11 @@
 //! blocks. Worn-out blocks are retired by [`remap`], the status is kept by a [`mini_log`] (Price and Nettles, "Transactions
 //! in a Flash", 1996, slides 19 to 21).
 //!
-//! 1. Only erased bytes are programmed. The tail never reaches a block that still holds a byte of the log or has not been
-//!    erased since: the blocks from that of the head to that of the tail are distinct. So the capacity is one block less
-//!    than all of them, because the head may be anywhere in its block.
-//! 2. The status changes first, then the blocks before the new head are erased. A power failure in between leaves blocks
-//!    that nobody needs and that will be erased by the next reset; the other order would leave a head at erased records.
+//! 1. Only erased bytes are programmed. The tail never reaches a block that still holds a byte of the log or has not
+//!    been erased since: the blocks from that of the head to that of the tail are distinct. So the capacity is one
+//!    block less than all of them, because the head may be anywhere in its block.
+//! 2. The status changes first, then the blocks before the new head are erased. A power failure in between leaves
+//!    unused blocks that will be erased by the next reset; the other order would leave a head at erased records.
 //! 3. After opening nothing is known to be erased (an interrupted erase may look like a complete one), so nothing is
 //!    appended before [`Log::reset`], which then erases every block. Later it erases those that were used.
 //! 4. An append is durable when it returns; [`Log::force`] has nothing to do.

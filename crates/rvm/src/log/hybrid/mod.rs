@@ -1,26 +1,27 @@
-//! A log in two places: large appends on a big slow store, small ones in a small fast log (hybrid logging; Price and Nettles,
-//! "Transactions in a Flash", 1996, slides 46 to 53).
+//! A log in two places: large appends on a big slow store, small ones in a small fast log (hybrid logging; Price and
+//! Nettles, "Transactions in a Flash", 1996, slides 46 to 53).
 //!
 //! The positions are the hybrid's own. An append of at least the threshold is written to the store, and a stub of 24 B with its
 //! checksum, the commit record, to the small log; any other goes to the small log behind a header of 24 B.
 //!
-//! 1. A large append is durable when both are: the store is forced first, then the stub is appended, then the small log
-//!    is forced. So a stub whose data do not match it is damage, never a power failure.
-//! 2. The small log has its entries in the order of their positions. Each is appended when those before it are durable: one that
-//!    cannot be read before another was damaged.
-//! 3. What no entry has in the small log is at its place on the store: the byte at position p at p modulo the capacity. So the
-//!    capacity is that of the store. When the small log is full, small appends go to the store too, and large ones have
-//!    no stub; their records are then checked by their own checksums alone. Truncation makes room again.
-//! 4. The status is on the store. It changes before the small log is truncated or reset: a power failure in between leaves
-//!    entries that are before the head or of another generation, and both are passed over.
+//! 1. A large append is durable when both are: the store is forced first, then the stub is appended, then the small
+//!    log is forced. So a stub whose data do not match it is damage, never a power failure.
+//! 2. The small log has its entries in the order of their positions. Each is appended when those before it are
+//!    durable: one that cannot be read before another was damaged.
+//! 3. What no entry has in the small log is at its place on the store: the byte at position p at p modulo the
+//!    capacity. So the capacity is that of the store. When the small log is full, small appends go to the store too,
+//!    and large ones have no stub; their records are then checked by their own checksums alone. Truncation makes room
+//!    again.
+//! 4. The status is on the store. It changes before the small log is truncated or reset: a power failure in between
+//!    leaves entries that are before the head or of another generation, and both are passed over.
 //!
-//! 5. What is written ahead ([`Log::write_ahead`]) lies at its place on the store, behind the tail. The append that brings the same
-//!    bytes has up to three entries: what comes before them, a stub for them, and the rest, in the small log if the store is idle by then.
-//!    Until the last of them is there, none of them says that anything of the append was durable.
+//! 5. What is written ahead ([`Log::write_ahead`]) lies at its place on the store, behind the tail. The append that
+//!    brings the same bytes has up to three entries: what comes before them, a stub for them, and the rest, in the
+//!    small log if the store is idle by then. Until the last of them is there, none of them says that anything of the
+//!    append was durable.
 //!
-//! What it costs: a force after a large append is one of the store and one of the small log; so is a second append without one
-//! in between. A change of status forces the
-//! store twice. Opening reads the large appends in the log once to check them.
+//! Costs: a force after a large append forces the store and the small log; so does a second append without a force in
+//! between. A change of status forces the store twice. Opening reads the large appends in the log once to check them.
 //!
 //! # Format, version 1
 //!
