@@ -5,7 +5,7 @@ use nvlab_workload::{Batch, Op, Pacing, Request, Stream, Target, Work, WorkloadS
 use std::path::{Path, PathBuf};
 
 fn data(name: &str) -> String {
-    let folder = if name.ends_with(".fio") { "tests/data" } else { "../trace/tests/data" };
+    let folder = if name.contains(".fio") { "tests/data" } else { "../trace/tests/data" };
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(name).display().to_string()
 }
 
