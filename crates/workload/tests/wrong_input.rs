@@ -116,7 +116,7 @@ fn bad_lines_may_be_skipped_and_a_cut_end_is_forgiven() {
     assert!(read(&format!("{text}worse\n{good}"), &one).unwrap_err().starts_with("x.csv:7: "));
     let wrong = ReadOptions { format: Some(Format::Alibaba), ..ReadOptions::default() };
     let error = read(good, &wrong).unwrap_err();
-    assert!(error.ends_with("; the file was read as alibaba, and looks like :msr"), "{error}");
+    assert!(error.ends_with("; the file was read as alibaba, but looks like :msr"), "{error}");
 }
 
 /// The beginning of a long text is read without the rest of it.
