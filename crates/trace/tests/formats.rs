@@ -218,7 +218,7 @@ fn damaged_compression_is_named() {
     let options = ReadOptions { format: Some(Format::Alibaba), ..ReadOptions::default() };
     let message = |bytes: &[u8]| read_from(bytes, Path::new("t"), &options).unwrap_err().to_string();
     let gz = compressed(text.as_bytes(), "gz");
-    assert_eq!(message(&gz[..gz.len() - 20]), "t: the gzip data end early");
+    assert_eq!(message(&gz[..gz.len() - 20]), "t: the gzip data ends early");
     let zst = compressed(text.as_bytes(), "zst");
     let cut = message(&zst[..zst.len() - 2]);
     assert!(cut.starts_with("t: the zstd data "), "{cut}");

@@ -43,7 +43,7 @@ fn a_device_that_finds_no_memory_is_refused() {
         let output = limited(&folder, arguments);
         let text = said(&output);
         assert_eq!(output.status.code(), Some(4), "{arguments:?}: {text}");
-        assert!(text.contains(&format!("its device takes {needed} of memory, ")), "{text}");
+        assert!(text.contains(&format!("simulating it takes {needed} of memory; ")), "{text}");
         assert!(text.contains(" are available on this machine"), "{text}");
     };
     refused(&[&["run", "big.toml"][..], &workload].concat(), "23 GiB");

@@ -367,7 +367,7 @@ fn a_kind_that_contradicts_its_part() {
 8 | kind = "pcm"
   |        ^^^^^
   |
-help: the part is of kind "ram"; leave `kind` out"#;
+help: the part is of kind "ram"; leave out `kind`"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 

@@ -85,7 +85,7 @@ use super::space::RunSpec;
 fn a_wrong_file_is_refused_at_its_line() {
     let cases = [
         ("seeds = 2", "seeds = \"many\"", "seeds"),
-        ("name = \"spare\"", "name = \"a/b\"", "names of files"),
+        ("name = \"spare\"", "name = \"a/b\"", "file names"),
         ("until = \"2 x capacity\"", "until = \"later\"", "until"),
         ("key = \"ftl.spare\"", "key = \"ftl.clean.kind\"", "varied by 2 axes"),
         ("7 % .. 28 % : 7 %", "7 % .. 28", "is not a range"),

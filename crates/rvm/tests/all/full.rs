@@ -106,10 +106,10 @@ fn program() {
 #[test]
 fn a_full_file_system_in_memory_is_an_error() {
     let cases = [
-        ("map", "ended: cannot take room for 8388608 B of data: No space left on device"),
-        ("grow", "ended: cannot take room for 8388608 B of data: No space left on device"),
+        ("map", "ended: cannot reserve 8388608 B of data: No space left on device"),
+        ("grow", "ended: cannot reserve 8388608 B of data: No space left on device"),
         ("recover", "ended: cannot write data: No space left on device"),
-        ("append", "ended: cannot take room for"),
+        ("append", "ended: cannot reserve"),
         ("part", "ended: well"),
     ];
     for (case, expected) in cases {

@@ -354,7 +354,7 @@ fn what_is_wrong_is_explained_with_its_line() {
         ("[a]\nfrobnicate=4\n", "t.fio:2: unknown option 'frobnicate'"),
         (
             "[global]\nbs=4x\n[a]\nrw=read\n",
-            "t.fio:2: bs '4x' is wrong: sizes by fio's rule, as 4k, 1m or 2g; of reads, writes and trims",
+            "t.fio:2: bs '4x' is wrong: sizes in fio's notation, e.g. 4k, 1m or 2g; of reads, writes and trims",
         ),
         (
             "[a]\nrw=red\n",

@@ -313,7 +313,7 @@ fn wrong_texts_are_explained() {
         (
             "hotcold hot=80",
             "workload 'hotcold hot=80': hot=80 is wrong: SPACE/ACCESSES in percent, both above 0 and below 100, e.g. \
-             in 20/80: 20 % of the space gets 80 % of the accesses",
+             20/80: 20 % of the space gets 80 % of the accesses",
         ),
         ("zipf theta=-1", "workload 'zipf theta=-1': theta=-1 is wrong: a number above 0, at most 10"),
         (
