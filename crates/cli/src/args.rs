@@ -1,16 +1,22 @@
 //! The command line: every verb and option. Parsing only.
 
+mod choose;
 mod cut;
+mod fit;
 mod heap;
 mod log;
 mod pts;
+mod reproduce;
 mod serve;
 mod stack;
 
+pub use choose::Choose;
 pub use cut::Cut;
+pub use fit::Fit;
 pub use heap::{HeapBench, HeapVerb};
 pub use log::{FoundFiles, LogFiles, LogVerb};
 pub use pts::Pts;
+pub use reproduce::Reproduce;
 pub use serve::Serve;
 pub use stack::Stack;
 
@@ -158,6 +164,12 @@ pub enum Verb {
     /// Simulate every point of a parameter space
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
+    /// Find the design of a drive from what is said of it: a data sheet, a review
+    #[command(after_help = fit::EXAMPLES)]
+    Fit(Fit),
+    /// Find the best design that meets requirements: keys that are free, needs, goals
+    #[command(after_help = choose::EXAMPLES)]
+    Choose(Choose),
     /// Test a design as SNIA's performance test specification does: IOPS, throughput, latency, write saturation
     Pts(Pts),
     /// Serve a design to a program: its loads and stores are real, the memory behind them is simulated
@@ -487,6 +499,9 @@ pub enum DesignVerb {
         /// Start from this built-in design
         #[arg(long, value_name = "NAME")]
         from: Option<String>,
+        /// Not a design, but the figures of a drive, from which `nvlab fit` finds one
+        #[arg(long, conflicts_with = "from")]
+        figures: bool,
     },
     /// Print the JSON Schema (for editors)
     Schema,
@@ -517,25 +532,6 @@ pub struct Report {
     /// Print the JSON Schema of results instead: of result.json, run --json and compare --json
     #[arg(long, conflicts_with_all = ["runs", "html", "open"])]
     pub schema: bool,
-}
-
-#[derive(Args)]
-pub struct Reproduce {
-    /// The system: 000 (eNVy), 001 (transaction logs on flash), 002 (SLC log over MLC), 003 (PRAM beside NAND), 004 (fast
-    /// non-volatile memories), drives (published figures of real drives), or a folder of experiment files (with a /)
-    pub seed: String,
-    /// Only these figures, as fig08,fig13
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
-    pub only: Vec<String>,
-    /// A small size: shows that it works, and checks what theory predicts for small arrays
-    #[arg(long)]
-    pub smoke: bool,
-    /// Run again even if the same runs are among the results
-    #[arg(long)]
-    pub force: bool,
-    /// The page with all figures; replaced if it exists [default: reproduce-SEED.html under --out]
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -1,7 +1,7 @@
 //! Articles: what a metric means and how it is counted, and the small languages of the command line.
 
 use super::topic::Topic;
-use super::workloads;
+use super::{searches, workloads};
 
 /// Every article.
 pub const TOPICS: &[Topic] = &[
@@ -155,6 +155,8 @@ windows until one agrees. The report says so; twin=no does without (steady,twin=
 `nvlab serve DESIGN --precondition ...` serves a new device in such a state, after uniform writes of
 its unit; what they wrote reads as zeros.",
     },
+    searches::FIT,
+    searches::CHOOSE,
     Topic {
         names: &["pts", "snia"],
         title: "SNIA's performance test: rounds until the last five agree",
