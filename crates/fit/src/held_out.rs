@@ -52,7 +52,7 @@ pub fn rows(figures: &Figures, only: &[usize], seed: u64, runs: &dyn Runs) -> Re
     for number in all.filter(|number| only.is_empty() || only.contains(number)) {
         let figure = &figures.figures[number];
         let without = Posterior { without: Some(number), ..fitted.posterior.clone() };
-        let modes = without.modes(None);
+        let modes = without.modes(Some(&fitted.modes[0].at));
         let found = drives(&without, &modes[0].at)?;
         let title = format!("{} without one", figures.drive.name);
         let predicted = simulate(&without, &found, &[number], &title, runs)?[0];

@@ -56,6 +56,10 @@ pub fn amount(text: &str) -> Option<Amount> {
     if let Some(number) = text.strip_suffix("DWPD") {
         return number.trim().parse().ok().and_then(|value| of(value, Unit::Dwpd));
     }
+    // As endurance is stated; no size in a design is as large.
+    if let Some(number) = text.strip_suffix("PB") {
+        return number.trim().parse::<f64>().ok().and_then(|value| of(value * 1e15, Unit::Bytes));
+    }
     if let Ok(value) = text.parse::<f64>() {
         return of(value, Unit::Count);
     }

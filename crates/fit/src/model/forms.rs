@@ -79,23 +79,19 @@ fn rate(values: &Values, requests: &Requests) -> f64 {
     }
 }
 
-/// Random reads of a closed loop over stations that serve one at a time: mean-value analysis, with half of the waiting of
-/// exponential service, since times here hardly vary.
+/// Random reads of a closed loop over stations that serve one at a time: mean-value analysis (Schweitzer's approximation), with
+/// three quarters of the waiting of exponential service, since times here hardly vary.
 fn random_reads(values: &Values, block: f64, depth: f64) -> f64 {
     let planes = if values.of(Knob::Independent) > 0.5 { values.of(Knob::Planes) } else { 1.0 };
     let stations = f64::from(values.dies) * planes * (PAGE / block).min(1.0);
     let service = values.of(Knob::Read) + 1e-6;
     let transfer = block * WITH_SPARE / values.of(Knob::Transfer);
     let other = path(values, block) + DECODE_S + transfer;
-    let (mut queued, mut per_s) = (0.0, 0.0);
-    let mut inside = 0.0;
-    while inside < depth {
-        inside += 1.0;
-        let stay = service * (1.0 + 0.75 * queued / stations);
-        per_s = inside / (other + stay);
-        queued = (per_s * stay).min(inside);
-    }
-    per_s
+    // stay = service + waiting * stay / (other + stay)
+    let waiting = 0.75 * service * (depth - 1.0) / stations;
+    let half = 0.5 * (other - service - waiting);
+    let stay = -half + (half * half + service * other).sqrt();
+    depth / (other + stay)
 }
 
 /// Requests a second that the dies program.

@@ -98,6 +98,8 @@ pub struct Model {
     pub variables: Vec<Variable>,
     /// Pages of the flash.
     pub pages: Pages,
+    /// Every number as it usually is.
+    usual: [f64; KNOBS.len()],
 }
 
 impl Model {
@@ -129,17 +131,13 @@ impl Model {
             return Err(FileError::new(format!("{} is not NAND", priors.part)));
         };
         let pages = Pages { bytes: flash.page_bytes, count: flash.pages_per_block };
-        Ok(Model { drive, priors, variables, pages })
+        let usual = KNOBS.map(|(knob, ..)| priors.of(knob).map_or(0.0, |prior| prior.value(0.0)));
+        Ok(Model { drive, priors, variables, pages, usual })
     }
 
     /// The numbers of a sibling; `None` if no such drive can be.
     pub fn values(&self, at: &[f64], size: usize) -> Option<Values> {
-        let mut numbers = [0.0; KNOBS.len()];
-        for (knob, ..) in KNOBS {
-            if let Some(prior) = self.priors.of(knob) {
-                numbers[knob as usize] = prior.value(0.0);
-            }
-        }
+        let mut numbers = self.usual;
         for (variable, z) in self.variables.iter().zip(at) {
             if variable.size.is_some_and(|of| of != size) {
                 continue;

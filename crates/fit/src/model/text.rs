@@ -8,15 +8,13 @@ use nvlab_units::Span;
 use nvlab_units::quantity::{display_fraction, exact_bytes, exact_span};
 use std::fmt::Write as _;
 
-/// How much of a drive its design has. All of it, or a share of its dies, pages or blocks that measures the same.
+/// How much of a drive its design has. All of it, or a share of its dies or of the pages of a block that measures the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
     /// Dies of so many are left.
     pub dies: u32,
     /// Pages of a block are divided by this.
     pub pages: u32,
-    /// Blocks are divided by this.
-    pub blocks: u32,
     /// The cache in SLC mode is left out, as one that is full.
     pub without_cache: bool,
 }
@@ -31,7 +29,7 @@ pub type Comment<'a> = &'a dyn Fn(Knob) -> String;
 
 /// The design of a drive: all of it.
 pub fn whole(model: &Model, values: &Values, size: usize, comment: Comment<'_>) -> String {
-    let part = Part { dies: values.dies, pages: 1, blocks: 1, without_cache: false };
+    let part = Part { dies: values.dies, pages: 1, without_cache: false };
     of_part(model, values, size, part, comment)
 }
 
@@ -56,7 +54,7 @@ pub fn pages(model: &Model, values: &Values, part: Part) -> u32 {
 /// The design of a part of a drive.
 pub fn of_part(model: &Model, values: &Values, size: usize, part: Part, comment: Comment<'_>) -> String {
     let pages = pages(model, values, part);
-    let blocks = (model.blocks(values) / part.blocks).max(1);
+    let blocks = model.blocks(values).max(1);
     let pages_share = f64::from(pages) / f64::from(model.pages.count);
     let file = File {
         model,
@@ -176,10 +174,8 @@ impl File<'_> {
 
     fn controller(&mut self) {
         let values = self.values;
-        let is_part =
-            self.dies_share < 1.0 || self.blocks < self.model.blocks(values) || self.pages_share < 1.0;
-        let share = self.dies_share * self.pages_share * f64::from(self.blocks)
-            / f64::from(self.model.blocks(values));
+        let is_part = self.dies_share < 1.0 || self.pages_share < 1.0;
+        let share = self.dies_share * self.pages_share;
         let capacity = match is_part {
             true => (values.capacity_bytes as f64 * share) as u64 / 4096 * 4096,
             false => values.capacity_bytes,
@@ -215,9 +211,9 @@ impl File<'_> {
 
     fn buffer(&mut self) {
         let values = self.values;
-        // A page of every die, at least: with less the dies wait for one another.
+        // A page of every die for each stream, at least, and some more: with less the dies wait for one another.
         let page = values.of(Knob::Planes) * f64::from(values.bits) * self.model.pages.bytes as f64;
-        let least = 1.25 * page * f64::from(values.dies) * self.dies_share;
+        let least = 2.5 * page * f64::from(values.dies) * self.dies_share;
         let bytes = (values.of(Knob::Buffer) * self.dies_share).max(least) as u64;
         let bytes = exact_bytes(bytes.next_multiple_of(1 << 20));
         self.table("ftl.buffer");

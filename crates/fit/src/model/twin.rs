@@ -20,6 +20,10 @@ use thiserror::Error;
 
 /// Bytes of a drive that does not clean, about.
 const SMALL: f64 = 12e9;
+/// Pages of its blocks, at least. It has as many blocks as the drive: some of each die are kept for open streams and cleaning.
+const PAGES_LEAST: f64 = 24.0;
+/// Bytes of it that are filled before reads, about.
+const FILLED: f64 = 3e9;
 /// Bytes of one that cleans, at most.
 const STEADY: f64 = 150e9;
 
@@ -56,16 +60,14 @@ fn part(model: &Model, values: &Values, what: What) -> Part {
         What::Rate(requests, _) | What::Latency(requests) => requests.state != State::Cache,
         _ => true,
     };
-    let whole = Part { dies: values.dies, pages: 1, blocks: 1, without_cache };
+    let whole = Part { dies: values.dies, pages: 1, without_cache };
     if what.is_steady() {
         let dies = (STEADY / values.of(Knob::Die)).floor().clamp(1.0, f64::from(values.dies)) as u32;
         return Part { dies, ..whole };
     }
     let smaller = (values.raw_bytes() / SMALL).max(1.0);
-    // Blocks keep a hundred pages, and a plane some tens of blocks.
-    let pages = smaller.min(f64::from(model.pages.count) / 96.0).floor().max(1.0);
-    let blocks = (smaller / pages).min(f64::from(model.blocks(values)) / 40.0).floor().max(1.0);
-    Part { pages: pages as u32, blocks: blocks as u32, ..whole }
+    let pages = smaller.min(f64::from(model.pages.count) / PAGES_LEAST).floor().max(1.0);
+    Part { pages: pages as u32, ..whole }
 }
 
 /// The run that measures a figure; `None` if nothing is run, since it is read off the design. `source` reads a workload once.
@@ -87,7 +89,7 @@ pub fn job(
     let text = text::of_part(model, &values, size, part, &|_| String::new());
     let design = Design::parse(&format!("{}.toml", model.drive.name), &text, &[])?;
     let depth = (f64::from(what.depth()) * share).round().max(1.0) as u32;
-    let (state, until) = measured(what, design.capacity_bytes());
+    let (state, until, span) = measured(what, design.capacity_bytes());
     let settings = Settings { seed: 1, until: Some(until.parse().expect("it is written here")), state };
     // Rates are those of all dies; endurance is that of all bytes.
     let times = match what {
@@ -101,34 +103,36 @@ pub fn job(
         What::Cache => times,
     };
     let name = design.name.clone();
-    let task = Task::new(design, name, &source(&what.workload(depth))?, settings)?;
+    let task = Task::new(design, name, &source(&(what.workload(depth) + &span))?, settings)?;
     Ok(Some(Job { task, metric, times }))
 }
 
-/// The state in which a figure is measured, and how long.
-fn measured(what: What, capacity_bytes: u64) -> (Preparation, String) {
-    let state = |state: Prepared| Preparation::from(state);
-    match what {
-        What::Endurance(Load::Sequential, _) => (state(Prepared::Full), "1 x capacity".to_string()),
-        What::Endurance(..) => (state(Prepared::Steady), "400k io".to_string()),
-        What::Rate(requests, _) | What::Latency(requests) => {
-            let prepared = match requests.state {
-                State::Cache | State::AfterCache => Prepared::Fresh,
-                State::Full => Prepared::Full,
-                State::Steady => Prepared::Steady,
-            };
-            // A new drive takes its capacity before it cleans; its cache, less.
-            let most = if requests.state == State::Cache { 0.01 } else { 0.4 };
-            let most = (capacity_bytes as f64 * most / requests.block_bytes as f64).max(64.0) as u64;
-            let count = match (requests.depth, requests.is_sequential) {
-                (1, _) => 4_000,
-                (_, true) => 20_000,
-                _ if requests.state == State::Steady => 400_000,
-                _ => 100_000,
-            };
-            let count = if requests.state == State::Full { count } else { most.min(count) };
-            (state(prepared), format!("{count} io"))
-        }
-        What::Cache => (state(Prepared::Fresh), "1 io".to_string()),
+/// The state in which a figure is measured, how long, and what is added to its workload.
+fn measured(what: What, capacity_bytes: u64) -> (Preparation, String, String) {
+    let plain = |state: Prepared, until: String| (Preparation::from(state), until, String::new());
+    let requests = match what {
+        What::Endurance(Load::Sequential, _) => return plain(Prepared::Full, "1 x capacity".to_string()),
+        What::Endurance(..) => return plain(Prepared::Steady, "400k io".to_string()),
+        What::Rate(requests, _) | What::Latency(requests) => requests,
+        What::Cache => return plain(Prepared::Fresh, "1 io".to_string()),
+    };
+    let count = match (requests.depth, requests.is_sequential) {
+        (1, _) => 4_000,
+        (_, true) => 20_000,
+        _ if requests.state == State::Steady => 400_000,
+        _ => 100_000,
+    };
+    if requests.state == State::Steady {
+        return plain(Prepared::Steady, format!("{count} io"));
     }
+    if !requests.is_write {
+        // Data on all dies is enough to read from.
+        let share = (FILLED / capacity_bytes as f64 * 100.0).ceil().clamp(1.0, 100.0) / 100.0;
+        let state = Preparation { fill: share, ..Preparation::from(Prepared::Full) };
+        return (state, format!("{count} io"), format!(" span={}%", (share * 100.0).round()));
+    }
+    // A drive takes its capacity before it cleans, and in order it cleans blocks that hold nothing; its cache takes less.
+    let most = if requests.state == State::Cache { 0.01 } else { 0.4 };
+    let most = (capacity_bytes as f64 * most / requests.block_bytes as f64).max(64.0) as u64;
+    plain(Prepared::Fresh, format!("{} io", most.min(count)))
 }

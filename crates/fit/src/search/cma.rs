@@ -5,6 +5,9 @@
 
 use nvlab_units::Rng;
 
+/// The axes are found anew after a generation for each so many dimensions.
+const AXES_EVERY: u32 = 8;
+
 /// A search under way: [`Search::ask`] for a generation, evaluate it anywhere and in any order, [`Search::tell`] its costs.
 #[derive(Clone, Debug)]
 pub struct Search {
@@ -118,7 +121,10 @@ impl Search {
         let length = norm(&self.path_step);
         let change = (rates.step / rates.damping * (length / rates.chi - 1.0)).clamp(-1.0, 1.0);
         self.step *= change.exp();
-        self.axes = principal(&self.covariance);
+        // The axes hardly turn from one generation to the next.
+        if self.generation.is_multiple_of(1 + old.len() as u32 / AXES_EVERY) {
+            self.axes = principal(&self.covariance);
+        }
     }
 
     /// Both evolution paths; true if the one of the covariance waits because the step length is growing.
