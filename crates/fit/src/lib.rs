@@ -12,7 +12,7 @@
 //! | [`figures`] | what is said of a drive: its facts, and figures with value, conditions and tolerance |
 //! | [`priors`] | an interval for every number of a design, by generation, class and link |
 //! | [`model`] | from the variables of a search to a design, its closed forms and its runs |
-//! | [`search`] | CMA-ES, elliptical slice sampling, a Gaussian process |
+//! | `search` | CMA-ES, elliptical slice sampling, a Gaussian process |
 //! | [`fit`](mod@fit) | the most probable design, intervals, residuals, contradictions |
 //! | [`choose`](mod@choose) | the other way round: the best design that meets requirements |
 //! | [`held_out`] | leave one out: what is predicted of each figure from the others |
@@ -23,4 +23,4 @@ pub mod fit;
 pub mod held_out;
 pub mod model;
 pub mod priors;
-pub mod search;
+mod search;

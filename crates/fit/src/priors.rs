@@ -54,7 +54,7 @@ pub enum Knob {
 }
 
 /// Every number with its name in files and its key in a design.
-pub const KNOBS: [(Knob, &str, &str); 19] = [
+pub(crate) const KNOBS: [(Knob, &str, &str); 19] = [
     (Knob::Read, "read", "media.flash.read"),
     (Knob::Program, "program", "media.flash.program"),
     (Knob::Erase, "erase", "media.flash.erase"),
@@ -110,7 +110,7 @@ const NINE_OF_TEN: f64 = 1.644_853_627;
 
 impl Prior {
     /// The value for a standard normal variable.
-    pub fn value(&self, z: f64) -> f64 {
+    pub(crate) fn value(&self, z: f64) -> f64 {
         match &self.shape {
             Shape::Between { low, high } if low == high => *low,
             Shape::Between { low, high } => {
@@ -129,7 +129,7 @@ impl Prior {
     }
 
     /// True if nothing is left open.
-    pub fn is_fixed(&self) -> bool {
+    pub(crate) fn is_fixed(&self) -> bool {
         match &self.shape {
             Shape::Between { low, high } => low == high,
             Shape::One(values) => values.len() == 1,
@@ -137,7 +137,7 @@ impl Prior {
     }
 
     /// The interval, or the least and the greatest of the choices.
-    pub fn reach(&self) -> (f64, f64) {
+    pub(crate) fn reach(&self) -> (f64, f64) {
         match &self.shape {
             Shape::Between { low, high } => (*low, *high),
             Shape::One(values) => values
@@ -154,7 +154,7 @@ pub struct Priors {
     pub part: String,
     /// The same in SLC mode.
     pub slc: String,
-    /// By the place of the [`Knob`] in [`KNOBS`]; `None`: the drive has no such number.
+    /// By the place of the [`Knob`] in `KNOBS`; `None`: the drive has no such number.
     all: Vec<Option<Prior>>,
 }
 

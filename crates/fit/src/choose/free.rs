@@ -97,7 +97,7 @@ fn interval(text: &str, is_whole: bool) -> Result<Vec<String>, String> {
 }
 
 /// Refuses what cannot be searched before anything is run.
-pub fn check(asked: &Asked) -> Result<(), String> {
+pub(super) fn check(asked: &Asked) -> Result<(), String> {
     if asked.free.is_empty() {
         return Err("--free is missing: which keys may be changed?".to_string());
     }
@@ -117,7 +117,7 @@ pub fn check(asked: &Asked) -> Result<(), String> {
 }
 
 /// Designs of a space.
-pub struct Trial<'a> {
+pub(super) struct Trial<'a> {
     /// The design.
     pub design: &'a str,
     /// Changes of all.
@@ -129,7 +129,7 @@ pub struct Trial<'a> {
 impl Trial<'_> {
     /// The design at a point, and the point it is the same as: keys that it does not have are at their first value. `None`: no
     /// such design can be.
-    pub fn design(&self, point: &Point) -> Option<(Point, Named)> {
+    pub(super) fn design(&self, point: &Point) -> Option<(Point, Named)> {
         let mut same = point.clone();
         let mut has: Vec<usize> = (0..self.free.len()).collect();
         loop {
@@ -163,7 +163,7 @@ impl Trial<'_> {
     }
 
     /// The changes at a point, of keys that the design has.
-    pub fn sets_of(&self, point: &Point) -> Vec<String> {
+    pub(super) fn sets_of(&self, point: &Point) -> Vec<String> {
         self.design(point).map_or(Vec::new(), |(_, named)| {
             let own = named.changes.iter().filter(|change| !self.sets.contains(change));
             own.cloned().collect()
@@ -172,7 +172,7 @@ impl Trial<'_> {
 }
 
 /// A metric that is known without a run.
-pub fn known(metric: &Metric, design: &Design) -> Option<f64> {
+pub(super) fn known(metric: &Metric, design: &Design) -> Option<f64> {
     match metric.name.as_str() {
         "price" => design.price().total_usd(),
         "price.gib" => design.price().usd_per_gib(),

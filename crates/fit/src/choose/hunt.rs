@@ -37,6 +37,9 @@ pub trait Space: Sync {
     fn run(&mut self, points: &[Point]) -> Result<Vec<Option<Vec<f64>>>, String>;
 }
 
+/// The point that another is the same as, with what of its values is known; `None`: it cannot be.
+type Known = Option<(Point, Vec<Option<f64>>)>;
+
 /// Points of a batch: a number that does not depend on the cores, since the next batch depends on all of it.
 const BATCH: usize = 4;
 /// Points that are weighed for a pick at most.
@@ -61,7 +64,7 @@ pub struct Hunt<'a, S: Space> {
     /// All points that were run, in order.
     pub found: Vec<Found>,
     failed: BTreeSet<Point>,
-    known: BTreeMap<Point, Option<(Point, Vec<Option<f64>>)>>,
+    known: BTreeMap<Point, Known>,
     rng: Rng,
     /// Margins that are not looked at.
     waived: Option<usize>,
@@ -142,7 +145,7 @@ impl<'a, S: Space> Hunt<'a, S> {
     }
 
     /// What is known of a point without a run.
-    fn look(&mut self, point: &Point) -> Option<(Point, Vec<Option<f64>>)> {
+    fn look(&mut self, point: &Point) -> Known {
         let space = &*self.space;
         self.known.entry(point.clone()).or_insert_with(|| space.known(point)).clone()
     }

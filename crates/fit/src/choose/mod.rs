@@ -6,11 +6,11 @@
 //! | file | what |
 //! |---|---|
 //! | [`free`] | keys that are free, and their values |
-//! | [`hunt`] | the search |
+//! | `hunt` | the search |
 //! | [`page`] | the answer as a page |
 
 pub mod free;
-pub mod hunt;
+mod hunt;
 pub mod page;
 
 use crate::fit::Runs;

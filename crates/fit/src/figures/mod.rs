@@ -77,16 +77,6 @@ pub enum Class {
     DataCentre,
 }
 
-impl Class {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Client => "client",
-            Class::DataCentre => "data-centre",
-        }
-    }
-}
-
 /// The link to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {

@@ -93,8 +93,8 @@ impl What {
         }
     }
 
-    /// The metric of a run that is its value, and the factor from that metric's unit to the base unit here. `None`: it is not
-    /// measured but read off the design.
+    /// The metric of a run that is its value, and the factor from that metric's unit to the base unit here: of endurance, bytes.
+    /// `None`: it is not measured but read off the design.
     pub fn metric(self) -> Option<(&'static str, f64)> {
         let name = |requests: Requests, read: &'static str, write: &'static str| match requests.is_write {
             true => write,
@@ -106,8 +106,7 @@ impl What {
             }
             What::Rate(requests, _) => Some((name(requests, "read.iops", "write.iops"), 1.0)),
             What::Latency(requests) => Some((name(requests, "read.mean", "write.p50"), 1e-9)),
-            What::Endurance(_, None) => Some(("lifetime.bytes", 1.0)),
-            What::Endurance(_, Some(_)) => Some(("lifetime.dwpd", 1.0)),
+            What::Endurance(..) => Some(("lifetime.bytes", 1.0)),
             What::Cache => None,
         }
     }

@@ -16,7 +16,7 @@ const FREEDOM: f64 = 4.0;
 /// Generations of a search at most, and the length of its steps when it has ended.
 const GENERATIONS: usize = 260;
 const REACH_END: f64 = 0.01;
-/// Variables whose variance is learned are at most so many; the axes are found anew every tenth of them.
+/// Chains of the sampler; points of each that are left out first, that are kept, and of how many one is kept.
 const CHAINS: usize = 8;
 const WARM: usize = 150;
 const DRAWS: usize = 60;
@@ -174,7 +174,7 @@ impl Posterior<'_> {
 }
 
 /// The standard deviation that the logarithm of a figure is taken to have: its tolerance is two of them.
-pub fn deviation(figure: &Figure) -> f64 {
+pub(super) fn deviation(figure: &Figure) -> f64 {
     (0.5 * figure.tolerance).hypot(MODEL)
 }
 

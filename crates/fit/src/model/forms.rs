@@ -9,7 +9,7 @@ use crate::priors::Knob;
 use nvlab_run::theory;
 
 /// The link's and the driver's own time for a request, as every design here has it.
-pub const DEVICE_S: f64 = 2e-6;
+pub(super) const DEVICE_S: f64 = 2e-6;
 /// Bytes of a page, and with its spare area: what crosses a channel.
 const PAGE: f64 = 16384.0;
 const WITH_SPARE: f64 = 18.0 / 16.0;
@@ -124,7 +124,7 @@ fn unit_program(values: &Values) -> f64 {
 }
 
 /// Write amplification of uniform writes to the whole drive.
-pub fn amplification(values: &Values) -> f64 {
+fn amplification(values: &Values) -> f64 {
     let share = values.capacity_bytes as f64 / values.raw_bytes();
     1.0 / (1.0 - theory::fifo_live_share(share.clamp(0.05, 0.985)))
 }

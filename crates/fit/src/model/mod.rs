@@ -42,17 +42,17 @@ impl Values {
     }
 
     /// Bytes of all blocks that hold data.
-    pub fn raw_bytes(&self) -> f64 {
+    pub(crate) fn raw_bytes(&self) -> f64 {
         f64::from(self.dies) * self.of(Knob::Die) * (1.0 - self.of(Knob::Reserve))
     }
 
     /// Dies that program at once.
-    pub fn programming(&self) -> f64 {
+    pub(crate) fn programming(&self) -> f64 {
         f64::from(self.dies).min(self.of(Knob::Programs).round().max(1.0))
     }
 
     /// Bytes a second that the link carries.
-    pub fn link_rate(&self) -> f64 {
+    pub(crate) fn link_rate(&self) -> f64 {
         self.line_rate * self.of(Knob::Link)
     }
 
@@ -169,20 +169,20 @@ impl Model {
     }
 
     /// The prior of a number, its name and key.
-    pub fn number(&self, knob: Knob) -> (&Prior, &'static str, &'static str) {
+    pub(crate) fn number(&self, knob: Knob) -> (&Prior, &'static str, &'static str) {
         let (_, name, key) = KNOBS[knob as usize];
         (self.priors.of(knob).expect("the drive has it"), name, key)
     }
 
     /// Erase blocks of a plane that hold data.
-    pub fn blocks(&self, values: &Values) -> u32 {
+    pub(crate) fn blocks(&self, values: &Values) -> u32 {
         let block = values.of(Knob::Planes) * f64::from(self.pages.count) * self.pages.bytes as f64;
         (values.of(Knob::Die) * (1.0 - values.of(Knob::Reserve)) / block).round() as u32
     }
 }
 
 /// A value of a number for people.
-pub fn shown(prior: &Prior, knob: Knob, value: f64) -> String {
+pub(crate) fn shown(prior: &Prior, knob: Knob, value: f64) -> String {
     match (knob, &prior.shape) {
         (Knob::Independent, _) => (if value > 0.5 { "independent" } else { "multi" }).to_string(),
         (Knob::Die, _) => nvlab_units::quantity::display_bytes(value as u64),

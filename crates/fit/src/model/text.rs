@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 /// How much of a drive its design has. All of it, or a share of its dies or of the pages of a block that measures the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub(super) struct Part {
     /// Dies of so many are left.
     pub dies: u32,
     /// Pages of a block are divided by this.
@@ -47,12 +47,18 @@ fn rate(bytes_per_s: f64) -> String {
 }
 
 /// Pages of a block of a part of a drive.
-pub fn pages(model: &Model, values: &Values, part: Part) -> u32 {
+fn pages(model: &Model, values: &Values, part: Part) -> u32 {
     (model.pages.count / part.pages / values.bits).max(1) * values.bits
 }
 
 /// The design of a part of a drive.
-pub fn of_part(model: &Model, values: &Values, size: usize, part: Part, comment: Comment<'_>) -> String {
+pub(super) fn of_part(
+    model: &Model,
+    values: &Values,
+    size: usize,
+    part: Part,
+    comment: Comment<'_>,
+) -> String {
     let pages = pages(model, values, part);
     let blocks = model.blocks(values).max(1);
     let pages_share = f64::from(pages) / f64::from(model.pages.count);

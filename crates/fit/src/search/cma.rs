@@ -136,8 +136,8 @@ impl Search {
             (0..n).map(|j| (0..n).map(|i| axes[i][j] * moved[i]).sum::<f64>() / lengths[j]).collect();
         let whitened = |i: usize| (0..n).map(|j| axes[i][j] * along[j]).sum::<f64>();
         let gain = (rates.step * (2.0 - rates.step) * rates.effective).sqrt();
-        for i in 0..n {
-            self.path_step[i] = (1.0 - rates.step) * self.path_step[i] + gain * whitened(i);
+        for (i, path) in self.path_step.iter_mut().enumerate() {
+            *path = (1.0 - rates.step) * *path + gain * whitened(i);
         }
         let faded = (1.0 - (1.0 - rates.step).powi(2 * self.generation as i32)).sqrt();
         let is_stalled = norm(&self.path_step) / faded >= (1.4 + 2.0 / (n as f64 + 1.0)) * rates.chi;
@@ -152,16 +152,15 @@ impl Search {
     }
 
     fn adapt_covariance(&mut self, chosen: &[&Vec<f64>], old: &[f64], is_stalled: bool) {
-        let (rates, n) = (&self.rates, old.len());
+        let (rates, path, length) = (&self.rates, &self.path_covariance, self.step);
         let held = if is_stalled { rates.one * rates.covariance * (2.0 - rates.covariance) } else { 0.0 };
-        for i in 0..n {
-            for j in 0..n {
-                let one = self.path_covariance[i] * self.path_covariance[j];
-                let apart = |point: &&Vec<f64>, i: usize| (point[i] - old[i]) / self.step;
-                let pairs = chosen.iter().zip(&rates.weights);
-                let mu: f64 = pairs.map(|(point, w)| w * apart(point, i) * apart(point, j)).sum();
-                let kept = 1.0 - rates.one - rates.mu + held;
-                self.covariance[i][j] = kept * self.covariance[i][j] + rates.one * one + rates.mu * mu;
+        let kept = 1.0 - rates.one - rates.mu + held;
+        let step = |point: &&Vec<f64>| point.iter().zip(old).map(|(new, old)| (new - old) / length).collect();
+        let steps: Vec<Vec<f64>> = chosen.iter().map(step).collect();
+        for (i, row) in self.covariance.iter_mut().enumerate() {
+            for (j, value) in row.iter_mut().enumerate() {
+                let mu: f64 = steps.iter().zip(&rates.weights).map(|(step, w)| w * step[i] * step[j]).sum();
+                *value = kept * *value + rates.one * path[i] * path[j] + rates.mu * mu;
             }
         }
     }

@@ -6,10 +6,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`normal`] | the normal distribution and its quantiles |
-//! | [`cma`] | CMA-ES: the most probable point |
-//! | [`slice`](mod@slice) | elliptical slice sampling: the points that are nearly as probable |
-//! | [`process`] | a Gaussian process: what runs not made yet would measure, and how surely |
+//! | `normal` | the normal distribution and its quantiles |
+//! | `cma` | CMA-ES: the most probable point |
+//! | `slice` | elliptical slice sampling: the points that are nearly as probable |
+//! | `process` | a Gaussian process: what runs not made yet would measure, and how surely |
 
 pub mod cma;
 pub mod normal;

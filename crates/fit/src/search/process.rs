@@ -82,23 +82,21 @@ fn kernel(a: &[f64], b: &[f64], lengths: &[f64]) -> f64 {
 
 /// The factor of the matrix of all points, and the weights of the values.
 fn solved(points: &[Vec<f64>], values: &[f64], lengths: &[f64]) -> Option<(Vec<Vec<f64>>, Vec<f64>)> {
-    let n = points.len();
-    let mut factor: Vec<Vec<f64>> = Vec::with_capacity(n);
-    for i in 0..n {
-        let mut row = Vec::with_capacity(i + 1);
-        for j in 0..=i {
-            let noise = if i == j { NOISE } else { 0.0 };
-            let other: &[f64] = if i == j { &row } else { &factor[j] };
-            let sum: f64 = row.iter().zip(other).take(j).map(|(a, b): (&f64, &f64)| a * b).sum();
-            let rest = kernel(&points[i], &points[j], lengths) + noise - sum;
-            row.push(match i == j {
-                true if rest <= 0.0 => return None,
-                true => rest.sqrt(),
-                false => rest / factor[j][j],
-            });
+    let mut factor: Vec<Vec<f64>> = Vec::with_capacity(points.len());
+    for point in points {
+        let mut row: Vec<f64> = Vec::with_capacity(factor.len() + 1);
+        for (other, above) in points.iter().zip(&factor) {
+            let sum: f64 = row.iter().zip(above).map(|(a, b)| a * b).sum();
+            row.push((kernel(point, other, lengths) - sum) / above[row.len()]);
         }
+        let rest = 1.0 + NOISE - row.iter().map(|v| v * v).sum::<f64>();
+        if rest <= 0.0 {
+            return None;
+        }
+        row.push(rest.sqrt());
         factor.push(row);
     }
+    let n = factor.len();
     let mut weights = forward(&factor, values);
     for i in (0..n).rev() {
         let sum: f64 = (i + 1..n).map(|k| factor[k][i] * weights[k]).sum();
