@@ -1,16 +1,22 @@
 //! The command line: every verb and option. Parsing only.
 
+mod choose;
 mod cut;
+mod fit;
 mod heap;
 mod log;
 mod pts;
+mod reproduce;
 mod serve;
 mod stack;
 
+pub use choose::Choose;
 pub use cut::Cut;
+pub use fit::Fit;
 pub use heap::{HeapBench, HeapVerb};
 pub use log::{FoundFiles, LogFiles, LogVerb};
 pub use pts::Pts;
+pub use reproduce::Reproduce;
 pub use serve::Serve;
 pub use stack::Stack;
 
@@ -158,6 +164,12 @@ pub enum Verb {
     /// Simulate every point of a parameter space
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Sweep),
+    /// Find the design of a drive from its published figures: a data sheet, a review
+    #[command(after_help = fit::EXAMPLES)]
+    Fit(Fit),
+    /// Find the best design that meets requirements: free keys, needs, goals
+    #[command(after_help = choose::EXAMPLES)]
+    Choose(Choose),
     /// Run SNIA's performance test specification on a design: IOPS, throughput, latency, write saturation
     Pts(Pts),
     /// Serve a design to real programs: as a block device (NBD, FUSE) or as memory
@@ -489,6 +501,9 @@ pub enum DesignVerb {
         /// Start from this built-in design
         #[arg(long, value_name = "NAME")]
         from: Option<String>,
+        /// Not a design, but the figures of a drive, from which `nvlab fit` finds one
+        #[arg(long, conflicts_with = "from")]
+        figures: bool,
     },
     /// Print the JSON Schema of design files (for editors)
     Schema,
@@ -519,25 +534,6 @@ pub struct Report {
     /// Print the JSON Schema of results instead (result.json, run --json, compare --json)
     #[arg(long, conflicts_with_all = ["runs", "html", "open"])]
     pub schema: bool,
-}
-
-#[derive(Args)]
-pub struct Reproduce {
-    /// The system: 000 (eNVy), 001 (transaction logs on flash), 002 (SLC log over MLC), 003 (PRAM beside NAND), 004 (fast
-    /// non-volatile memories), drives (published figures of real drives), or a folder of experiment files (with a /)
-    pub seed: String,
-    /// Only these figures, e.g. fig08,fig13
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
-    pub only: Vec<String>,
-    /// Smoke test with small arrays: shows that it works, and checks what theory predicts at that size
-    #[arg(long)]
-    pub smoke: bool,
-    /// Run again even if the same runs are among the results
-    #[arg(long)]
-    pub force: bool,
-    /// HTML page with all figures; replaced if it exists [default: reproduce-SEED.html under --out]
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
 }
 
 #[derive(Args)]

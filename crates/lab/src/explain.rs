@@ -1,6 +1,7 @@
 //! `nvlab explain TOPIC`: design keys from the key table, and short articles on metrics, workloads, formats and
 //! exit codes.
 
+mod searches;
 mod topic;
 mod topics;
 mod workloads;

@@ -104,6 +104,26 @@ impl Assertion {
         Ok(Assertion { text: text.to_string(), metric, operator, bound })
     }
 
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it is about.
+    pub fn metric(&self) -> &Metric {
+        &self.metric
+    }
+
+    /// The value of its bound, and whether the metric is to be at most that, rather than at least; `None`: it is no such bound.
+    pub fn limit(&self) -> Option<(f64, bool)> {
+        let Bound::Value(value) = self.bound else { return None };
+        match self.operator {
+            Operator::Less | Operator::LessOrEqual => Some((value, true)),
+            Operator::More | Operator::MoreOrEqual => Some((value, false)),
+            Operator::Equal | Operator::NotEqual => None,
+        }
+    }
+
     /// True if it compares a run with another one.
     pub fn is_relative(&self) -> bool {
         matches!(self.bound, Bound::Times(_))

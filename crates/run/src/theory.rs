@@ -25,7 +25,7 @@ fn root(mut low: f64, mut high: f64, falls: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Live share of a block when FIFO cleans it, pages written uniformly; `0 < rho < 1`.
-pub(crate) fn fifo_live_share(rho: f64) -> f64 {
+pub fn fifo_live_share(rho: f64) -> f64 {
     // (u - 1) / ln u grows with u.
     root(1e-12, 1.0 - 1e-12, |u| rho - (u - 1.0) / u.ln())
 }

@@ -22,7 +22,8 @@ pub fn design(output: &Output, verb: DesignVerb) -> Result<(), Failure> {
         DesignVerb::Check { files } => check(output, &files),
         DesignVerb::Diff { a, b } => diff(output, &a, &b),
         DesignVerb::Scale { design, capacity, file } => scale(output, &design, capacity, file.as_deref()),
-        DesignVerb::New { file, from } => new(output, &file, from.as_deref()),
+        DesignVerb::New { file, figures: true, .. } => new_figures(output, &file),
+        DesignVerb::New { file, from, .. } => new(output, &file, from.as_deref()),
         DesignVerb::Schema => {
             output.print(nvlab_design::schema::schema());
             Ok(())
@@ -185,16 +186,29 @@ fn new(output: &Output, file: &Path, from: Option<&str>) -> Result<(), Failure> 
     write_new(output, file, &text)
 }
 
+/// A file of figures to start from.
+fn new_figures(output: &Output, file: &Path) -> Result<(), Failure> {
+    let name = file.file_stem().map_or("drive".into(), |stem| stem.to_string_lossy().into_owned());
+    let path = file.display();
+    write_file(file, &nvlab_fit::figures::template(&name))?;
+    output.note(format_args!("written: {path}\nfit it:  nvlab fit {path} -o {name}-design.toml"));
+    Ok(())
+}
+
 /// Writes a design to a file that must not exist.
 fn write_new(output: &Output, file: &Path, text: &str) -> Result<(), Failure> {
+    write_file(file, text)?;
+    let path = file.display();
+    output.note(format_args!("written: {path}\ncheck it:  nvlab design check {path}"));
+    Ok(())
+}
+
+/// Writes a file that must not exist.
+fn write_file(file: &Path, text: &str) -> Result<(), Failure> {
     let created = OpenOptions::new().write(true).create_new(true).open(file);
     let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
-        Ok(()) => {
-            let path = file.display();
-            output.note(format_args!("written: {path}\ncheck it:  nvlab design check {path}"));
-            Ok(())
-        }
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Err(Failure::Input(format!("{} exists and is not overwritten", file.display())))
         }

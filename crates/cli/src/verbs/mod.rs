@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 mod bench;
+mod choose;
 mod compare;
 mod completions;
 mod cut;
@@ -8,6 +9,7 @@ mod design;
 mod doctor;
 mod explain;
 mod facts;
+mod fit;
 mod heap;
 mod image;
 mod log;
@@ -31,6 +33,8 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
         Verb::Run(args) => run::run(output, &args),
         Verb::Compare(args) => compare::compare(output, &args),
         Verb::Sweep(args) => sweep::sweep(output, &args),
+        Verb::Choose(args) => choose::choose(output, &args),
+        Verb::Fit(args) => fit::fit(output, &args),
         Verb::Pts(args) => pts::run(output, &args),
         Verb::Serve(args) => serve::serve(output, &args),
         Verb::Cut(args) => cut::cut(output, &args),
