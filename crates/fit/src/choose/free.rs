@@ -9,7 +9,7 @@ use nvlab_design::toml_reader::{FileError, SourceKind};
 use nvlab_lab::sweep::file::range;
 use nvlab_run::metric::{Better, Metric};
 use nvlab_run::plan::Named;
-use nvlab_workload::suggest::nearest;
+use nvlab_units::suggest::nearest;
 
 /// A key that is free.
 #[derive(Clone, Debug, PartialEq)]
