@@ -63,9 +63,8 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
             Data::Enum(_) => "#[repr(u8)]",
             _ => "#[repr(C)]",
         };
-        let message = format!(
-            "a persistent type needs {what}: without it, its layout may differ between compilers"
-        );
+        let message =
+            format!("a persistent type needs {what}: without it, its layout may differ between compilers");
         return Err(Error::new(name.span(), message));
     };
     // The brand: named, or a parameter bounded by `Brand`, or any.
@@ -88,7 +87,10 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
             of_enum(name, data, &attributes, (repr, is_generic), &brand)?
         }
         Data::Union(_) => {
-            return Err(Error::new(name.span(), "a union cannot be persistent: which of its fields is valid is unknown"));
+            return Err(Error::new(
+                name.span(),
+                "a union cannot be persistent: which of its fields is valid is unknown",
+            ));
         }
     };
     let Body { any_bytes, describe, is_valid } = body;
@@ -172,8 +174,7 @@ fn of_enum(
     }
     let has_fields = data.variants.iter().any(|variant| !matches!(variant.fields, Fields::Unit));
     if has_fields && attributes.is_c {
-        let message =
-            "a persistent enum with fields must be #[repr(u8)] without C, which changes the layout";
+        let message = "a persistent enum with fields must be #[repr(u8)] without C, which changes the layout";
         return Err(Error::new(repr.span(), message));
     }
     let mut describe = quote!(shape.leaf(stringify!(#repr)););

@@ -76,8 +76,7 @@ impl Design {
         let bytes = quantity::bytes(capacity).map_err(|error| Trouble::Input(error.to_string()))?;
         let reference = self.source.split(',').next().unwrap_or_default();
         if self.text.is_some() && !reference.ends_with(".toml") {
-            let why =
-                "a design that is not in a file cannot be extended: save it, load it, and scale that";
+            let why = "a design that is not in a file cannot be extended: save it, load it, and scale that";
             return Err(Trouble::Input(why.to_string()));
         }
         let scaled = nvlab_design::scale::scaled(reference, &self.named.design, bytes)?;

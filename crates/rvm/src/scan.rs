@@ -239,9 +239,7 @@ fn durable_behind(reader: &mut Reader<'_>, status: &Status, position: u64) -> Re
     let (log, end) = (reader.log, reader.end);
     let mark = lock(log).mark();
     if let Some(mark) = mark.filter(|&mark| position < mark) {
-        return Ok(Some(format!(
-            "a record is invalid, but everything before position {mark} was durable"
-        )));
+        return Ok(Some(format!("a record is invalid, but everything before position {mark} was durable")));
     }
     let later = match mark {
         Some(_) => {

@@ -373,9 +373,7 @@ fn copied_bytes<H: Slot>(tx: &Tx<'_, H>, bytes: &PBox<Bytes<H>, H>) -> Result<Ve
 
 fn deeper(depth: u32) -> Result<u32> {
     let deep = || {
-        Error::Invalid(format!(
-            "lists and dicts are nested deeper than {DEPTH_MAX}, or contain themselves"
-        ))
+        Error::Invalid(format!("lists and dicts are nested deeper than {DEPTH_MAX}, or contain themselves"))
     };
     depth.checked_sub(1).ok_or_else(deep)
 }

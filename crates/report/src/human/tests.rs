@@ -65,7 +65,10 @@ fn a_narrow_terminal_and_what_went_wrong() {
     assert!(text.contains(wanted), "{text}");
     assert!(text.contains("\n  Faults          ! 2 reads lost, 1 program failed\n"), "{text}");
     assert!(text.contains("\n  Lifetime        undetermined: no host data has been programmed"), "{text}");
-    assert!(text.contains("\n  Buffer          writes waited 1.50 ms on average for room in the write buffer"), "{text}");
+    assert!(
+        text.contains("\n  Buffer          writes waited 1.50 ms on average for room in the write buffer"),
+        "{text}"
+    );
     assert!(text.contains("\n                  1.75 bytes of units touched"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
