@@ -163,7 +163,7 @@ impl Posterior<'_> {
             let mut kept = Vec::with_capacity(DRAWS);
             for number in 0..WARM + DRAWS * THIN {
                 point = slice::next(&point, |at| self.log(at), &mut rng);
-                if number >= WARM && (number - WARM) % THIN == 0 {
+                if number >= WARM && (number - WARM).is_multiple_of(THIN) {
                     kept.push(point.at.clone());
                 }
             }

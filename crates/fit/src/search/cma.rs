@@ -214,9 +214,9 @@ fn rotate(a: &mut [Vec<f64>], axes: &mut [Vec<f64>], p: usize, q: usize) {
         let (x, y) = (row[p], row[q]);
         (row[p], row[q]) = (c * x - s * y, s * x + c * y);
     }
-    for k in 0..a.len() {
-        let (x, y) = (a[p][k], a[q][k]);
-        (a[p][k], a[q][k]) = (c * x - s * y, s * x + c * y);
+    let [p, q] = a.get_disjoint_mut([p, q]).expect("two rows");
+    for (x, y) in p.iter_mut().zip(q) {
+        (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
     }
 }
 
