@@ -11,20 +11,22 @@ pub const FIT: Topic = Topic {
 \x20 nvlab fit mine.toml -o drive.toml         the design; nvlab fit mine.toml --json for programs
 
 \x20 [drive]    name, capacity (\"1 TB\", or a list: siblings share flash and controller), interface
-             (\"SATA\", \"PCIe 3.0 x4\"), class (client | data-centre), cells (TLC | QLC), layers, dies
+             (\"SATA\", \"PCIe 3.0 x4\"), class (client | data-centre), cells (TLC | QLC), layers,
+             dies
 \x20 [known]    numbers that are known, by their names below: read = \"50 us\" or \"45 us .. 60 us\"
-\x20 [[figure]] what = sequential read | sequential write | random read | random write | endurance |
-             cache; value = \"600k IOPS\", \"3.5 GB/s\", \"85 us\", \"600 TB\", \"0.9 DWPD\"; capacity, bs, qd,
-             state = fresh | cache | after cache | full | steady, load = jesd219 | random | sequential
-             (of endurance), years (of DWPD), tolerance (default 5 %), source
+\x20 [[figure]] what = sequential read | sequential write | random read | random write |
+             endurance | cache; value = \"600k IOPS\", \"3.5 GB/s\", \"85 us\", \"600 TB\",
+             \"0.9 DWPD\"; capacity, bs, qd, state = fresh | cache | after cache | full | steady,
+             load = jesd219 | random | sequential (of endurance), years (of DWPD), tolerance
+             (default 5 %), source
 
 Every number that a design leaves open has a prior, an interval that nine of ten drives of its
-generation, class and link lie in (parts/priors): read, program, erase, cycles, transfer, slc program,
-die, planes, independent, channels, extra, reserve, programs, buffer, cache, link, command, host,
-firmware. The fit is the most probable drive: closed forms place the search, simulations correct
-them until nothing moves. Behind each number stands where nine of ten drives that fit have it;
-\"prior only\" says that no figure depends on it. A figure that physics or the others contradict is
-said. If two kinds of flash explain the figures as well, both designs are given.
+generation, class and link lie in (parts/priors): read, program, erase, cycles, transfer, slc
+program, die, planes, independent, channels, extra, reserve, programs, buffer, cache, link, command,
+host, firmware. The fit is the most probable drive: closed forms place the search, simulations
+correct them until nothing moves. Behind each number stands where nine of ten drives that fit have
+it; \"prior only\" says that no figure depends on it. A figure that physics or the others contradict
+is said. If two kinds of flash explain the figures as well, both designs are given.
 
 Figures are simulated on a part of the drive that measures the same: smaller blocks where nothing
 is cleaned, a few of the dies where it is. Runs are kept: the same command goes on after an
