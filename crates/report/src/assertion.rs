@@ -299,7 +299,7 @@ mod tests {
         assert!(holds("waf > +5 %") && !holds("waf > +7%") && holds("waf > -1 %") && holds("waf > 3"));
         assert_eq!(
             Assertion::parse("waf > +5 %").unwrap().check_beside(&other, &first).unwrap().text,
-            "mine: waf > +5 %: waf is 3.15, that of ssd-tlc 2.97"
+            "mine: waf > +5 %: waf is 3.15, ssd-tlc has 2.97"
         );
         let alone = Assertion::parse("waf > +5 %").unwrap().check(&first[0]).unwrap_err();
         assert!(alone.contains("nvlab compare --fail-if"), "{alone}");

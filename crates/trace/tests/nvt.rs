@@ -126,7 +126,7 @@ fn hostile_lengths_are_refused_before_memory_is_taken() {
     let bytes = encoded(&columns((0..50).map(|i| (i * 1000, i * 512, 512, 1, 0)).collect()));
     assert_eq!(
         reason(&claiming(&bytes, u64::MAX)),
-        "t.nvt: damaged trace file: it claims 18446744073709551615 requests; at most 1073741824 can be read"
+        "t.nvt: damaged trace file: its header states 18446744073709551615 requests; at most 1073741824 can be read"
     );
     assert_eq!(
         reason(&claiming(&bytes, 1 << 30)),

@@ -121,7 +121,7 @@ fn cloudphysics_vscsi_of_both_versions() {
     }
     let options = ReadOptions { format: Some(Format::Vscsi), ..Default::default() };
     let error = bytes(b"1,2,3\n", &options).unwrap_err();
-    assert_eq!(error, "t.csv: damaged trace file: it does not start with vscsi records of version 1 or 2");
+    assert_eq!(error, "t.csv: damaged trace file: it does not begin like vscsi records of version 1 or 2");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_table_without_a_header_by_the_names_of_its_columns() {
     let expected = [(0, 0, 48 * 512, Write), (1000, 48 * 512, 4096, Read), (4000, 4096, 4096, Write)];
     assert_eq!(rows(&columns), expected);
     let expected =
-        "table: 3 requests from 3 lines; columns=time_us,offset_sectors,length_sectors,op (as said)";
+        "table: 3 requests from 3 lines; columns=time_us,offset_sectors,length_sectors,op (as given)";
     assert_eq!(report.to_string(), expected);
 }
 
@@ -199,7 +199,7 @@ fn a_header_names_the_columns_and_what_was_made_of_it_is_shown() {
         (
             "time_s,op,offset_bytes,length_bytes",
             "0.5,read,0,512",
-            "time_s,op,offset_bytes,length_bytes (of the header)",
+            "time_s,op,offset_bytes,length_bytes (from the header)",
         ),
         (
             "Timestamp,Hostname,LUN,IOType,LBA,Size(bytes),ResponseTime(us)",
@@ -266,7 +266,7 @@ fn what_is_wrong_with_a_table_names_line_and_column() {
         (
             "",
             "columns=time_s,op,offset_bytes",
-            "columns: there is no length_UNIT; needed are time_UNIT, op, offset_UNIT and length_UNIT",
+            "columns: length_UNIT is missing; needed are time_UNIT, op, offset_UNIT and length_UNIT",
         ),
         (
             "",

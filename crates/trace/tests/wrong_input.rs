@@ -81,7 +81,7 @@ const WRONG: &[(Format, &str, &str)] = &[
     (Alibaba, "", "t: no request in 0 lines"),
     (Alibaba, "1,R,0,0,5\n", "t: no request in 1 lines (left out: 1 of 0 bytes)"),
     (Blkparse, "8,0 1 1 0.1 5 Q W 8 + 8 [x]\n", "t: no request in 1 lines (left out: 1 without a request)"),
-    (Nvt, "1,R,0,0,5\n", "t: damaged trace file: it does not start like an nvt file"),
+    (Nvt, "1,R,0,0,5\n", "t: damaged trace file: it does not begin like a column file"),
     (
         Tencent,
         "0,8,8,1,1\n99999999,8,8,1,1\n",

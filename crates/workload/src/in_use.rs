@@ -120,7 +120,7 @@ mod tests {
             ("uniform used=1GB trimmed=maybe", "yes or no"),
             ("uniform used=big trimmed=yes", "used: "),
             ("uniform used=1GB used=2GB trimmed=yes", "twice"),
-            ("words used=1GB trimmed=yes", "blocks"),
+            ("words used=1GB trimmed=yes", "block requests"),
         ] {
             let error = WorkloadSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

@@ -28,7 +28,7 @@ fn a_trace_with_changes() {
         [
             "msr: 4 requests from 4 lines; 1 out of order, sorted",
             // Three extents; 7014609920 is not whole 4 KiB; the last request ends 602112 B into the third.
-            "4 requests over 2.57 MiB (recorded over 8.8 GiB); 1 widened by 4 KiB in all",
+            "4 requests over 2.57 MiB (recorded over 8.8 GiB); 1 widened by 4 KiB in total",
         ]
     );
     let requests = all(&mut opened.streams[0]);
@@ -42,7 +42,7 @@ fn a_trace_for_large_units_is_widened() {
     let opened = spec.open(Target::blocks(1 << 30, 4096), 1).unwrap();
     assert_eq!(
         opened.notes[1],
-        "3 requests over 3.01 MiB (recorded over 3 MiB); 1 widened by 3.5 KiB in all"
+        "3 requests over 3.01 MiB (recorded over 3 MiB); 1 widened by 3.5 KiB in total"
     );
     assert_eq!(spec.open(Target::blocks(1 << 30, 512), 1).unwrap().notes[1], "3 requests over 3 MiB");
 }

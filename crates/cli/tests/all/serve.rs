@@ -45,7 +45,7 @@ fn a_served_state_survives_a_restart() {
         return;
     }
     assert!(said(&output).contains("a memory of 4 MiB, all zero"), "{}", said(&output));
-    assert!(said(&serve(&[])).contains("a memory of 4 MiB, as it was left"));
+    assert!(said(&serve(&[])).contains("a memory of 4 MiB, as left"));
     let output = serve(&["--size", "8MiB"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("holds a window of 4194304 B"), "{}", said(&output));
@@ -90,6 +90,6 @@ fn what_cannot_be_says_why() {
     wrong(&["envy", "--mem"], "PROGRAM");
     wrong(&["envy", "--mem", "--", "./no-such-program"], "cannot run ./no-such-program");
     wrong(&["envy", "--mem", "--size", "5000B", "--", "true"], "a multiple of 4096 B");
-    wrong(&["envy", "--mem", "--resident", "4KiB", "--", "true"], "at least 65536 B must be");
+    wrong(&["envy", "--mem", "--resident", "4KiB", "--", "true"], "at least 65536 B are needed");
     wrong(&["envy", "--mem", "--http", "0.0.0.0:0", "--", "true"], "--allow-remote");
 }

@@ -53,7 +53,7 @@ fn mistakes_are_named() {
     let small = errors_of("hftl", &["media.pram.size=1MiB"]);
     assert!(small.contains("the map and the block table take 2146368 B"), "{small}");
     let large = errors_of("hftl-fsms", &["ftl.route.size=65MiB"]);
-    assert!(large.contains("`pram` has less") && large.contains("at most 64 MiB"), "{large}");
+    assert!(large.contains("`pram` is smaller") && large.contains("at most 64 MiB"), "{large}");
     let update = errors_of("hftl-fsms", &["ftl.route.update=journalled"]);
     assert!(update.contains("did you mean `journal`?"), "{update}");
 }

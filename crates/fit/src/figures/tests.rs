@@ -44,7 +44,7 @@ fn what_cannot_be_is_said() {
     assert_eq!(doubts.len(), 2, "{doubts:?}");
     assert!(doubts[0].text.contains("more than PCIe 3.0 x4 can carry"), "{}", doubts[0].text);
     assert!(
-        doubts[1].text.contains("would need a latency of 53.3 us, and 85 us is stated"),
+        doubts[1].text.contains("would need a latency of 53.3 us, and 85.0 us is stated"),
         "{}",
         doubts[1].text
     );

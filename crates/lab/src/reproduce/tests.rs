@@ -158,7 +158,7 @@ fn mistakes_are_refused_with_their_line() {
         ("form = \"1 / .5\"\n", "", "is derived: it needs the `form`"),
         ("input = true\n", "input = true\nregression = true\n", "and `regression`: a row has one class"),
         ("sets = \"tlc-2022 program\"", "form = \"2\"", "`form` belongs to a derived row"),
-        ("band = \"10 %\"\nsets", "sets", "`sets` needs a band: how well it could be set"),
+        ("band = \"10 %\"\nsets", "sets", "`sets` needs a band: it states how well it could be set"),
         ("band = \"10 %\"\nbasis", "basis", "`expected` needs a band to judge it by"),
         ("expected = 2.0\n", "", "`band` needs `expected`; use `within`"),
         (
@@ -290,7 +290,7 @@ fn what_is_not_there_is_named() {
     };
     assert_eq!(
         message("999", &[]),
-        "there is nothing to reproduce for `999`; there is 000, 001, 002, 003, 004, drives"
+        "there is nothing to reproduce for `999`; choose one of 000, 001, 002, 003, 004, drives"
     );
     assert!(message("000", &["fig99"]).starts_with("000 has no experiment `fig99`; it has fig06, fig08"));
 }

@@ -110,7 +110,7 @@ fn for_other_programs() {
             "| design | cycles max | write mean | trim p99 |\n|---|---:|---:|---:|\n\
          | a, \"b\"\\| | 12 | 122 ± 6 us ! | – |\n| fifo | 12 same | 122 ± 6 us same ! | – |\n\n\
          prepared: {PREPARED}\n\n\
-         ! both designs: too short for write mean ± 5.2 %; --until 2% runs until they are known\n"
+         ! both designs: too short for write mean ± 5.2 %; --until 2% runs until they are known to 2 %\n"
         )
     );
     let json: serde_json::Value = serde_json::from_str(&text(Format::Json)).unwrap();
@@ -146,7 +146,7 @@ fn names_and_notes_are_said_once() {
         1,
         "{human}"
     );
-    assert_eq!(human.matches("holds no data").count(), 1, "{human}");
+    assert_eq!(human.matches("addresses without data").count(), 1, "{human}");
     assert!(
         text(Format::Markdown)
             .starts_with("designs: ssd-tlc ftl.spare=20 %, by ftl.clean.kind\n\n| design |")

@@ -188,7 +188,7 @@ fn empty_results_make_a_page() {
     run.series.clear();
     let page = html(std::slice::from_ref(&run), "t");
     assert!(page.contains("The host wrote nothing."));
-    assert!(html(&[sample::run("ssd-tlc", 1), run], "t").contains("<td class=\"n\">without end</td>"));
+    assert!(html(&[sample::run("ssd-tlc", 1), run], "t").contains("<td class=\"n\">unlimited</td>"));
     assert!(!page.contains("NaN"));
     assert!(html(&[], "t").contains("There are no results."));
 }

@@ -57,7 +57,7 @@ pub(super) struct Problem {
 
 type Values<T> = Result<Vec<T>, Problem>;
 
-const WHOLE: &str = "a number from 0 to 18446744073709551615 of its base unit";
+const WHOLE: &str = "a number from 0 to 18446744073709551615 in its base unit";
 
 impl Cells {
     fn problem<T>(&self, allowed: &str) -> Values<T> {

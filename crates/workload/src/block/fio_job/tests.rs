@@ -206,7 +206,7 @@ fn files_are_included_and_variables_replaced() {
     let error = FioJobFile::read(&main).unwrap_err().to_string();
     assert!(error.starts_with(&format!("{}:1: bs 'banana' is wrong", more.display())), "{error}");
     std::fs::write(&more, "include main.fio\n").unwrap();
-    assert!(FioJobFile::read(&main).unwrap_err().to_string().contains("more than 16 files deep"));
+    assert!(FioJobFile::read(&main).unwrap_err().to_string().contains("nested more than 16 deep"));
     std::fs::remove_dir_all(&dir).unwrap();
     let variable = "[a]\nrw=write\nbs=${PATH_OF_NOTHING}4k\n";
     assert_eq!(requests(variable)[0].bytes, 4096);
@@ -409,8 +409,8 @@ fn what_is_left_out_is_noted_with_the_reason() {
         file.notes,
         [
             "ignored, no effect on a simulated device: http_host, iodepth_batch, thread",
-            "left out: verify_fatal: nvlab checks content itself (nvlab cut)",
-            "left out: nrfiles: one device is one file",
+            "ignored: verify_fatal: nvlab checks content itself (nvlab cut)",
+            "ignored: nrfiles: one device is one file",
             "[a]: time_based needs runtime; left out",
         ]
     );
@@ -424,7 +424,7 @@ fn newer_options_of_drives_are_left_out_for_a_reason() {
         file.notes,
         [
             "ignored: spr_op, sprandom: nvlab preconditions the device itself (--precondition steady)",
-            "left out: fdp, fdp_pli: placement hints are not simulated: the controller chooses streams (ftl.streams)",
+            "ignored: fdp, fdp_pli: placement hints are not simulated: the controller chooses streams (ftl.streams)",
         ]
     );
 }

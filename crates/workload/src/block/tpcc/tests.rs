@@ -355,7 +355,7 @@ fn wrong_texts_say_what_is_allowed() {
     };
     let message = refused("tpcc", 2 << 30, 512);
     assert!(
-        message.contains("80 warehouses take 6.5 GiB, 2 GiB are there: warehouses=24 would fit"),
+        message.contains("80 warehouses take 6.5 GiB, 2 GiB are available: warehouses=24 would fit"),
         "{message}"
     );
     let message = refused("tpcc", 64 << 20, 512);
