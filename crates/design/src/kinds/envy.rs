@@ -56,8 +56,9 @@ pub const KEYS: &[Key] = &[
         "\"total\"",
     )
     .about(
-        "What `utilization` and `spare` are a share of. The paper does not say; a cleaning cost of \
-         exactly 4 at 80 % needs the segments in service.",
+        "What `utilization` and `spare` are a share of. eNVy section 4.1 limits live data to 80 % \
+         \"of the total Flash array size\", and expects a cleaning cost of 4, for which 80 % of the \
+         segments in service have to be live.",
     ),
     key("ftl.map.entry", &["envy"], Shape::Size { min: 1, max: 64 }, Is("6 B"), "\"6 B\"")
         .about("Memory of the page table for each page of flash. (eNVy section 3.3: 6 B.)"),
