@@ -492,8 +492,24 @@ impl<S: Store> Nand<S> {
 /// The bytes of a page: empty if the store keeps none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Payload<'a> {
-    /// [`Geometry::page_bytes`] bytes.
-    pub data: &'a [u8],
+    /// Those of its units.
+    pub data: Data<'a>,
     /// [`SPARE_BYTES`] per unit.
     pub spare: &'a [u8],
+}
+
+/// The payload of a page.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// [`Geometry::page_bytes`] bytes.
+    Bytes(&'a [u8]),
+    /// What these units of the same array hold now, in the order of the page: the store may keep it once for both
+    /// ([`Store::copy`]).
+    Copies(&'a [Ppa]),
+}
+
+impl Default for Data<'_> {
+    fn default() -> Self {
+        Data::Bytes(&[])
+    }
 }

@@ -5,7 +5,7 @@
 use super::super::battery::Battery;
 use super::Backed;
 use crate::mapped_store::MappedStore;
-use crate::slots::tests::{Killed, between_stores, spend_from};
+use crate::slots::tests::{between_stores, spend_from, until_killed};
 use crate::slots::{SlotLayout, Slots};
 use nvlab_controller::page_map::{
     Allocation, Cleaning, PageMapConfig, PageMapMedia, Streams, WearLevelling, WriteBuffer,
@@ -17,7 +17,7 @@ use nvlab_os::Mapping;
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::cell::Cell;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::catch_unwind;
 use std::rc::Rc;
 
 const UNIT: usize = 32;
@@ -41,6 +41,9 @@ impl Store for Mortal {
         between_stores();
         self.store.write(offset, data);
     }
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) {
+        self.store.copy(from, to, bytes);
+    }
     fn discard(&mut self, offset: u64, bytes: u64) {
         self.store.discard(offset, bytes);
     }
@@ -52,15 +55,6 @@ impl Store for Mortal {
     }
     fn set_verified(&mut self, offset: u64) {
         self.store.set_verified(offset);
-    }
-}
-
-/// Does something, or a part of it.
-fn until_killed(act: impl FnOnce()) -> bool {
-    match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(()) => false,
-        Err(why) if why.is::<Killed>() => true,
-        Err(why) => resume_unwind(why),
     }
 }
 
