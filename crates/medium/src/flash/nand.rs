@@ -195,11 +195,14 @@ impl<S: Store> Nand<S> {
     pub fn latest(&self) -> Time {
         self.latest
     }
-    /// Makes a block of an array that keeps no payload one in use: erased `erases` times, its first `pages` programmed
-    /// since. It must be erased.
-    pub fn assume(&mut self, block: BlockId, pages: u32, erases: u32) {
+    /// Makes a block of an array that keeps no payload one in use: erased as often as that of `like`, in either mode, its first `pages`
+    /// programmed since. It must be erased.
+    pub fn assume(&mut self, block: BlockId, pages: u32, like: &Cells) {
         assert!(!S::KEEPS && self.pages_written(block) == 0, "block {} has pages of its own", block.0);
-        self.cells.set_erase_count(block, erases);
+        self.cells.set_erase_count(block, like.erase_count(block));
+        if self.cells.slc_mode().is_some() {
+            self.cells.set_slc_erase_count(block, like.slc_erase_count(block));
+        }
         if pages > 0 {
             self.programmed.set(block, 0, pages);
         }

@@ -3,8 +3,8 @@
 use super::{BlockId, Cells};
 
 impl Cells {
-    /// Those of them that ended a use with one bit per cell.
-    pub(in crate::flash) fn slc_erase_count(&self, block: BlockId) -> u32 {
+    /// Those of the erases of a block that ended a use with one bit per cell.
+    pub fn slc_erase_count(&self, block: BlockId) -> u32 {
         self.slc_erases.get(block.0 as usize).copied().unwrap_or(0)
     }
     /// Sets the erase counts to those of an earlier run.
@@ -19,8 +19,12 @@ impl Cells {
     pub(in crate::flash) fn set_erase_count(&mut self, block: BlockId, erases: u32) {
         self.erases[block.0 as usize] = erases;
     }
+    /// The erases of a block as wear levelling counts them: whole ones of [`Cells::worn_by`].
+    pub fn worn(&self, block: BlockId) -> u32 {
+        if self.slc.is_none() { self.erase_count(block) } else { self.worn_by(block) as u32 }
+    }
     /// The erases of a block, those with one bit per cell counted by the share of its life that they take.
-    pub(super) fn worn_by(&self, block: BlockId) -> f64 {
+    pub fn worn_by(&self, block: BlockId) -> f64 {
         let all = self.erases[block.0 as usize];
         let Some(mode) = &self.slc else { return all as f64 };
         let slc = self.slc_erases[block.0 as usize];
