@@ -52,32 +52,19 @@ impl Spare {
         self.encode_with(|bytes| crc(bytes, data))
     }
 
-    /// [`Spare::encode`] for many units with the same data, without reading it each time: a checksum is linear, so that of
-    /// every byte in front of the data is looked up.
+    /// [`Spare::encode`] for many units with the same data, without reading it each time.
     pub fn encoder(data: &[u8]) -> impl Fn(&Spare) -> [u8; SPARE_BYTES] {
-        let of_zeros = crc(&[0; SPARE_BYTES], data);
-        let changes: Vec<[u32; 256]> = (0..FIELDS_END)
-            .map(|place| {
-                let mut changes = [0; 256];
-                for byte in 1..256usize {
-                    let lowest = byte & byte.wrapping_neg();
-                    changes[byte] = if byte == lowest {
-                        let mut bytes = [0; SPARE_BYTES];
-                        bytes[place] = byte as u8;
-                        crc(&bytes, data) ^ of_zeros
-                    } else {
-                        changes[lowest] ^ changes[byte ^ lowest]
-                    };
-                }
-                changes
-            })
-            .collect();
-        move |spare| {
-            spare.encode_with(|bytes| {
-                let changed = bytes.iter().zip(&changes).map(|(&byte, changes)| changes[byte as usize]);
-                changed.fold(of_zeros, |crc, change| crc ^ change)
-            })
-        }
+        let (of_zeros, changes) = (crc(&[0; SPARE_BYTES], data), Changes::new(data.len()));
+        move |spare| spare.encode_with(|bytes| of_zeros ^ changes.of(bytes))
+    }
+
+    /// The spare area of a copy of a unit that has the spare area `bytes`, without its data: this matches the checksum of the copy if it
+    /// matches that in `bytes`, and only then.
+    pub fn encode_copy(&self, changes: &Changes, bytes: &[u8; SPARE_BYTES]) -> [u8; SPARE_BYTES] {
+        self.encode_with(|copy| {
+            let changed: [u8; FIELDS_END] = std::array::from_fn(|place| copy[place] ^ bytes[place]);
+            word(&bytes[FIELDS_END..]) as u32 ^ changes.of(&changed)
+        })
     }
 
     fn encode_with(&self, crc: impl FnOnce(&[u8; SPARE_BYTES]) -> u32) -> [u8; SPARE_BYTES] {
@@ -107,8 +94,12 @@ impl Spare {
 
     /// Decodes a spare area whose data is known to be damaged; `None` if it is not what was written either.
     pub fn of_damaged(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
-        let spare = (guard(bytes) == bytes[1..4]).then(|| Spare::parse(bytes)).flatten();
-        spare.map(|spare| Spare { damaged: true, ..spare })
+        Spare::alone(bytes).map(|spare| Spare { damaged: true, ..spare })
+    }
+
+    /// Decodes a spare area without its data; `None` if it is not what was written.
+    pub fn alone(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
+        (guard(bytes) == bytes[1..4]).then(|| Spare::parse(bytes)).flatten()
     }
 
     /// Decodes a spare area that was encoded here and is not yet programmed, or that was decoded before.
@@ -130,6 +121,40 @@ impl Spare {
         let damaged = bytes[0] & DAMAGED != 0;
         let (lpa, sequence, stamp) = (word(&bytes[4..8]) as u32, word(&bytes[8..16]), word(&bytes[16..24]));
         Some(Spare { kind, damaged, lpa, sequence, stamp })
+    }
+}
+
+/// What each byte of the fields changes in the checksum of a unit. A checksum is linear: this depends on the length of the data and
+/// not on what it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes(Vec<[u32; 256]>);
+
+impl Changes {
+    /// Of units of so many bytes.
+    pub fn new(unit_bytes: usize) -> Changes {
+        let data = vec![0; unit_bytes];
+        let of_zeros = crc(&[0; SPARE_BYTES], &data);
+        let of_place = |place| {
+            let mut changes = [0; 256];
+            for byte in 1..256usize {
+                let lowest = byte & byte.wrapping_neg();
+                changes[byte] = if byte == lowest {
+                    let mut bytes = [0; SPARE_BYTES];
+                    bytes[place] = byte as u8;
+                    crc(&bytes, &data) ^ of_zeros
+                } else {
+                    changes[lowest] ^ changes[byte ^ lowest]
+                };
+            }
+            changes
+        };
+        Changes((0..FIELDS_END).map(of_place).collect())
+    }
+
+    #[inline]
+    fn of(&self, bytes: &[u8]) -> u32 {
+        let changed = bytes.iter().zip(&self.0).map(|(&byte, changes)| changes[byte as usize]);
+        changed.fold(0, |crc, change| crc ^ change)
     }
 }
 
@@ -205,6 +230,7 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         assert_eq!(Spare::encoder(&data)(&spare), bytes);
+        assert_eq!(Spare::alone(&bytes), Some(spare));
         let mut padding = bytes;
         padding[..4].copy_from_slice(&Spare::label_of_padding(bytes));
         assert_eq!(Spare::decode(&padding, &data), None);
@@ -214,5 +240,21 @@ mod tests {
         let damaged = Spare { damaged: true, ..spare };
         assert_eq!(Spare::of_damaged(&bytes), Some(damaged));
         assert_eq!(Spare::decode(&damaged.encode(&data), &data), Some(damaged));
+    }
+
+    #[test]
+    fn a_copy_matches_its_data_if_what_was_copied_did() {
+        let mut data = *b"the data beside it";
+        let changes = Changes::new(data.len());
+        let spare = Spare { kind: Kind::Data, damaged: false, lpa: 77, sequence: 1 << 40, stamp: 3 };
+        let bytes = spare.encode(&data);
+        for (kind, stamp) in [(Kind::Merged, 4), (Kind::Data, 1 << 40), (Kind::Data, 3)] {
+            let copy = Spare { kind, stamp, ..spare };
+            let copied = copy.encode_copy(&changes, &bytes);
+            assert_eq!(copied, copy.encode(&data));
+            data[5] ^= 1;
+            assert_eq!(Spare::decode(&copied, &data), None);
+            data[5] ^= 1;
+        }
     }
 }

@@ -19,6 +19,13 @@ pub trait Store {
     }
     /// Copies bytes in. Panics if the range is outside the store.
     fn write(&mut self, offset: u64, data: &[u8]);
+    /// The bytes at `to` become those at `from`, of as many bytes, all of them in units that were written whole. A store may keep them
+    /// once for both, until either is written again.
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) {
+        let mut copied = vec![0; bytes];
+        self.read(from, &mut copied);
+        self.write(to, &copied);
+    }
     /// Prefetches `bytes` bytes at `offset`, which will be read soon.
     #[inline]
     fn prefetch(&self, _offset: u64, _bytes: usize) {}
@@ -62,6 +69,8 @@ impl Store for () {
     #[inline]
     fn write(&mut self, _: u64, _: &[u8]) {}
     fn write_zeros(&mut self, _: u64, _: u64) {}
+    #[inline]
+    fn copy(&mut self, _: u64, _: u64, _: usize) {}
 }
 
 /// A store in memory; pages never written take no memory (the allocation is zeroed lazily).

@@ -4,13 +4,16 @@ use super::device::{ArrayInsides, Causes, FlashInsides, Insides};
 use super::media::{media, years_of};
 use super::meter::{OpTotals, TRANSACTION, Totals, latency};
 use crate::result::{
-    DesignInfo, FlashResult, LaterLevelling, Lifetime, MediumResult, OpResult, Precondition, Price,
-    PricePart, RESULTS_VERSION, RunResult, SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat, key_of,
+    DesignInfo, FlashResult, LaterLevelling, Lifetime, MediumResult, OpResult, PramResult, Precondition,
+    Price, PricePart, RESULTS_VERSION, RunResult, SCHEMA, SECONDS_PER_YEAR, WriteAmplification, caveat,
+    key_of,
 };
 use crate::run_plan::RunPlan;
 use nvlab_design::{Design, Ftl, Part, PriceItem};
-use nvlab_units::{Span, Total};
+use nvlab_medium::flash::Cells;
+use nvlab_units::{BlockId, Span, Total};
 use nvlab_workload::Op;
+use std::ops::Range;
 
 /// With more blocks than this the result contains only their histogram.
 const CYCLES_KEPT: usize = 65_536;
@@ -68,7 +71,10 @@ pub fn summarize(
             .as_ref()
             .map(|flash| flash_result(flash, insides, busy_span.seconds().max(1e-12))),
         lifetime: Lifetime {
-            caveat: years_of(&media).and_then(|_| caveat(&media)).or_else(|| counted_by_lines(insides)),
+            caveat: years_of(&media)
+                .and_then(|_| caveat(&media))
+                .or_else(|| counted_as_even(insides))
+                .or_else(|| counted_by_lines(insides)),
             ..lifetime(insides, &media, design, host_bytes, seconds)
         },
         closed_loop: false,
@@ -230,11 +236,14 @@ fn lifetime(
         (Some(flash), _) => (
             flash.data.cells.config.endurance.cycles,
             years.map(|(years, by_log)| {
-                let erases = match flash.log.as_ref().filter(|_| by_log) {
-                    Some(log) => log.cells.erase_counts(),
-                    None => insides.wearing_of(flash.data.cells),
+                let worn = match flash.log.as_ref().filter(|_| by_log) {
+                    Some(log) => worn(log.cells, 0..log.cells.erase_counts().len()),
+                    None => {
+                        let cells = flash.data.cells;
+                        worn(cells, insides.wearing.clone().unwrap_or(0..cells.erase_counts().len()))
+                    }
                 };
-                (years, years_of_worst(years, erases))
+                (years, years_of_worst(years, &worn))
             }),
         ),
         (None, Some(pram)) => (
@@ -242,6 +251,8 @@ fn lifetime(
             (pram.line_writes_run > 0.0).then(|| {
                 let years = pram.rated_writes as f64 * seconds / pram.line_writes_run / SECONDS_PER_YEAR;
                 let worst = years * pram.line_writes_mean / pram.line_writes_max as f64;
+                // Without levelling the memory ends with its first line.
+                let years = if is_told_by_a_line(pram) { worst } else { years };
                 (years, Some(worst).filter(|_| pram.line_writes_mean >= CYCLES_TOLD))
             }),
         ),
@@ -273,6 +284,26 @@ fn lifetime(
         caveat: None,
         levelling,
     }
+}
+
+/// With fewer writes of the most written line chance says which it is: with so many it is a tenth.
+const LINE_WRITES_TOLD: u32 = 100;
+
+/// True if nothing spreads the writes over the lines of a memory, and its most written one is known.
+fn is_told_by_a_line(pram: &PramResult) -> bool {
+    pram.level_bytes == 0 && pram.line_writes_max >= LINE_WRITES_TOLD
+}
+
+/// Of memory without wear levelling of which it is not known yet which line is worn out first.
+fn counted_as_even(insides: &Insides<'_>) -> Option<String> {
+    let pram = insides.pram.as_ref().filter(|_| insides.flash.is_none())?;
+    (pram.level_bytes == 0 && pram.line_writes_run > 0.0 && !is_told_by_a_line(pram)).then(|| {
+        format!(
+            "all lines are assumed to wear evenly, but nothing levels their wear, and the most written one has {} writes, too few \
+             to say how much earlier it ends; run longer",
+            pram.line_writes_max
+        )
+    })
 }
 
 /// Of memory that is written in place in less than half of a line at a time, where lines are what wear is counted by.
@@ -309,9 +340,14 @@ fn lasting(later: &LaterLevelling, insides: &Insides<'_>) -> f64 {
     later.from_life_share + (1.0 - later.from_life_share) * now / later.write_amplification
 }
 
+/// How worn blocks are, in erases with all bits.
+fn worn(cells: &Cells, blocks: Range<usize>) -> Vec<f64> {
+    blocks.map(|block| cells.worn_by(BlockId(block as u32))).collect()
+}
+
 /// Converts the years of the mean block to those of the most worn block.
-fn years_of_worst(years: f64, erases: &[u32]) -> Option<f64> {
-    let mean = erases.iter().map(|&n| n as f64).sum::<f64>() / erases.len() as f64;
-    let most = erases.iter().copied().max().unwrap_or(0) as f64;
+fn years_of_worst(years: f64, worn: &[f64]) -> Option<f64> {
+    let mean = worn.iter().sum::<f64>() / worn.len() as f64;
+    let most = worn.iter().copied().fold(0.0, f64::max);
     (mean >= CYCLES_TOLD).then(|| years * mean / most)
 }

@@ -136,6 +136,16 @@ impl Store for MappedStore {
         }
     }
 
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) {
+        match slotted_mut(&mut self.slots, to) {
+            Some(slots) => slots.copy(&mut self.mapping, from, to, bytes),
+            None => {
+                let (from, to) = (self.rest_at(from), self.rest_at(to));
+                self.mapping.as_mut_slice().copy_within(from..from + bytes, to);
+            }
+        }
+    }
+
     fn discard(&mut self, offset: u64, bytes: u64) {
         if let Some(slots) = slotted_mut(&mut self.slots, offset) {
             slots.discard(&mut self.mapping, offset, bytes);
@@ -196,7 +206,15 @@ mod tests {
             for round in 0..3000 {
                 let first = rng.below(units);
                 let count = 1 + rng.below((units - first).min(4));
-                match rng.below(8) {
+                match rng.below(10) {
+                    8..10 => {
+                        let to = rng.below(units - count + 1);
+                        for nth in 0..count {
+                            let (from, to) = ((first + nth) * unit, (to + nth) * unit);
+                            store.copy(from, to, unit as usize);
+                            whole.copy(from, to, unit as usize);
+                        }
+                    }
                     0 => {
                         store.discard(first * unit, count * unit);
                         whole.write_zeros(first * unit, count * unit);
@@ -224,6 +242,7 @@ mod tests {
                     store.fetch(units * unit, rest);
                 }
                 assert!(one == other, "round {round}");
+                store.slots.as_ref().unwrap().check(&store.mapping);
                 let part = store.view(first * unit + 5, (unit * count) as usize - 5);
                 assert!(!part.is_empty() && part == &other[(first * unit) as usize + 5..][..part.len()]);
             }

@@ -59,15 +59,15 @@ impl<S: Store> Area<S> {
     /// Takes an erased block of a die.
     pub fn take(&mut self, die: u32) -> Result<u32, ControllerError> {
         let cells = self.nand.cells();
-        let erases = |block| cells.erase_count(BlockId(block));
-        let taken = wear::take_free(&mut self.free[die as usize], self.dynamic, Take::LeastWorn, erases);
+        let worn = |block| cells.worn(BlockId(block));
+        let taken = wear::take_free(&mut self.free[die as usize], self.dynamic, Take::LeastWorn, worn);
         taken.ok_or_else(|| self.end_of_life(die))
     }
 
-    /// The most worn erased block of a die and its erases.
+    /// The most worn erased block of a die and how worn it is.
     pub fn most_worn_free(&self, die: u32) -> Option<(u32, u32)> {
-        let worn = |&block: &u32| (block, self.nand.cells().erase_count(BlockId(block)));
-        self.free[die as usize].iter().map(worn).max_by_key(|&(_, erases)| erases)
+        let worn = |&block: &u32| (block, self.nand.cells().worn(BlockId(block)));
+        self.free[die as usize].iter().map(worn).max_by_key(|&(_, worn)| worn)
     }
 
     /// Takes this erased block of a die.

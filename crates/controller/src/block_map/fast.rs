@@ -17,8 +17,6 @@ use super::write::HostPage;
 use super::{BlockMap, Cause, DATA, IN_PLACE, Log, NOTHING};
 use crate::ControllerError;
 use crate::spare::Kind;
-use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Time};
 use std::collections::VecDeque;
@@ -314,12 +312,8 @@ impl<S: Store> BlockMap<S> {
 
     /// Copies a page to the open log block; returns false if the program failed and the block is bad.
     fn copy_in_log(&mut self, at: Time, area: usize, open: u32, next: u32, lpa: u32) -> bool {
-        let spare = if S::KEEPS { self.fetch(lpa, Kind::Data) } else { [0; SPARE_BYTES] };
-        let payload = match S::KEEPS {
-            true => Payload { data: &self.page, spare: &spare },
-            false => Payload::default(),
-        };
-        let die = self.areas[area].die_of(open);
+        let copied = self.fetch(lpa, Kind::Data, area);
+        let (die, payload) = (self.areas[area].die_of(open), copied.payload(&self.page));
         let programmed = self.areas[area].nand.program(at, BlockId(open), next, 1, payload, false);
         self.counts(area).at(Cause::SecondChance).programs += 1;
         let round = &mut self.fast.rounds[die as usize];
@@ -331,7 +325,7 @@ impl<S: Store> BlockMap<S> {
         match programmed {
             Ok(_) => {
                 let index = self.areas[area].first_page(open) + next;
-                self.note_copied(area, index, &spare);
+                self.note_copied(area, index, &copied);
                 self.owner[index as usize] = lpa;
                 self.place[lpa as usize] = self.log_base + index;
                 self.stats.second_chances += 1;

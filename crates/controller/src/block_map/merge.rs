@@ -5,12 +5,11 @@
 
 use super::{BlockMap, Cause, DATA, IN_PLACE, NOTHING};
 use crate::ControllerError;
-use crate::spare::{self, Kind, Spare};
-use nvlab_medium::flash::SPARE_BYTES;
+use crate::spare::Kind;
 use nvlab_medium::flash::cells::SLC_LEVEL;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Time};
 
 /// A program failed: its block is now bad and must no longer be used.
 #[derive(Debug)]
@@ -199,16 +198,13 @@ impl<S: Store> BlockMap<S> {
             }
             left -= 1;
             let kind = if left == 0 { Kind::Merged } else { Kind::Data };
-            let spare = if S::KEEPS { self.fetch(lpa, kind) } else { [0; SPARE_BYTES] };
+            let copied = self.fetch(lpa, kind, DATA);
             self.stats.data.at(cause).programs += 1;
-            let payload = match S::KEEPS {
-                true => Payload { data: &self.page, spare: &spare },
-                false => Payload::default(),
-            };
             let offset = lpa - lbn * self.pages;
+            let payload = copied.payload(&self.page);
             let queued = self.areas[DATA].nand.program(at, BlockId(target), offset, 1, payload, false);
             match queued {
-                Ok(_) => self.note_copied(DATA, base + offset, &spare),
+                Ok(_) => self.note_copied(DATA, base + offset, &copied),
                 Err(MediumError::ProgramFailed(_)) => {
                     self.mark_bad(DATA, target);
                     return Err(Failed);
@@ -217,29 +213,6 @@ impl<S: Store> BlockMap<S> {
             }
         }
         Ok(())
-    }
-
-    /// Reads the newest copy of a page into `self.page`; returns the spare area for its next copy.
-    pub(super) fn fetch(&mut self, lpa: u32, kind: Kind) -> [u8; SPARE_BYTES] {
-        let address = self.newest(lpa).unwrap_or_else(|| panic!("page {lpa} holds nothing to be copied"));
-        let (area, page) = self.locate(address);
-        let found = spare::peek(&self.areas[area].nand, Ppa(page), &mut self.page).ok();
-        assert!(found.is_none_or(|found| found.lpa == lpa), "page {lpa} at {address} holds {found:?}");
-        // Data that does not match its checksum is copied as it is; its reads fail ([`BlockMap::note_copied`]). If its sequence number
-        // is lost, the last one assigned will do: it is the newest copy of its page.
-        let damaged = found.is_none_or(|found| found.damaged);
-        let sequence = found.map_or(self.sequence - 1, |found| found.sequence);
-        let copy = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };
-        self.stamp += 1;
-        copy.encode(&self.page)
-    }
-
-    /// A copy was programmed, with this spare area.
-    #[inline]
-    pub(super) fn note_copied(&mut self, area: usize, page: u32, spare: &[u8; SPARE_BYTES]) {
-        if S::KEEPS && Spare::says_damaged(spare) {
-            self.areas[area].nand.doubt(Ppa(page));
-        }
     }
 
     /// Makes `block`, which now holds all pages of a logical block, its data block.

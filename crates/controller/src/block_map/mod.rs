@@ -22,13 +22,14 @@
 //! | `area` | an array and its erased blocks |
 //! | `write` | host writes: in place, or to the log |
 //! | `bast`, `fast` | the two logs |
-//! | `merge` | switch, partial and full merge: the newest pages into one block |
+//! | `merge`, `copied` | switch, partial and full merge: the newest pages into one block; how a page is copied |
 //! | `wear`, [`recover`], `check` | static wear levelling; recovery after a power cut; checks of all invariants |
 
 mod area;
 mod bast;
 mod check;
 pub mod config;
+mod copied;
 mod fast;
 mod merge;
 pub mod recover;
@@ -41,7 +42,7 @@ pub use recover::BlockMapMedia;
 pub use stats::{BlockMapStats, ByCause, Cause, Operations};
 
 use crate::region::Tally;
-use crate::spare;
+use crate::spare::{self, Changes};
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport, Region, Use};
 use area::Area;
 use bast::Bast;
@@ -97,6 +98,7 @@ pub struct BlockMap<S: Store = ()> {
     /// of a page.
     reads: Vec<u32>,
     page: Vec<u8>,
+    changes: Changes,
     stats: BlockMapStats,
     /// Live pages of the log when the statistics were reset.
     logged_before: u64,
@@ -144,6 +146,7 @@ impl<S: Store> BlockMap<S> {
             // Dies of the data array, then those of the log: the same dies again, or those of its own array.
             reads: vec![0; (dies + log.dies()) as usize],
             page: vec![0; if S::KEEPS { geometry.unit_bytes as usize } else { 0 }],
+            changes: if S::KEEPS { Changes::new(geometry.unit_bytes as usize) } else { Changes::default() },
             stats: BlockMapStats::default(),
             logged_before: 0,
             areas,

@@ -30,9 +30,9 @@ impl<S: Store> BlockMap<S> {
             let block = self.data[lbn as usize];
             block != NOTHING && !cells.is_bad(BlockId(block)) && !own_log(lbn)
         });
-        let erases = |&lbn: &u32| cells.erase_count(BlockId(self.data[lbn as usize]));
-        let Some(lbn) = settled.min_by_key(erases) else { return };
-        let least = erases(&lbn);
+        let worn = |&lbn: &u32| cells.worn(BlockId(self.data[lbn as usize]));
+        let Some(lbn) = settled.min_by_key(worn) else { return };
+        let least = worn(&lbn);
         let most = self.areas[DATA].most_worn_free(die);
         if let Some((block, _)) = most.filter(|&(_, most)| most > least.saturating_add(threshold)) {
             self.areas[DATA].take_this(die, block);

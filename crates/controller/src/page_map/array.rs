@@ -208,13 +208,11 @@ impl<S: Store> Array<S> {
         self.good(block).count() as u32 * self.nand.geometry().units_per_block()
     }
 
-    /// The erase count of a block: that of its most worn member.
-    pub fn erase_count(&self, block: BlockId) -> u32 {
+    /// How worn a block is ([`Cells::worn`](nvlab_medium::flash::Cells::worn)): as its most worn member.
+    pub fn worn(&self, block: BlockId) -> u32 {
         match &self.superblocks {
-            None => self.nand.cells().erase_count(block),
-            Some(_) => {
-                self.good(block).map(|member| self.nand.cells().erase_count(member)).max().unwrap_or(0)
-            }
+            None => self.nand.cells().worn(block),
+            Some(_) => self.good(block).map(|member| self.nand.cells().worn(member)).max().unwrap_or(0),
         }
     }
 

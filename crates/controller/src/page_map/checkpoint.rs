@@ -24,7 +24,7 @@ use super::pieces::{Moment, Pieces};
 use super::spare::{Kind, Spare};
 use crate::ControllerError;
 use crate::table::BlockState;
-use nvlab_medium::flash::nand::Payload;
+use nvlab_medium::flash::nand::{Data, Payload};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ticket, Time};
 use serde::{Deserialize, Serialize};
@@ -347,7 +347,7 @@ impl<S: Store> PageMap<S> {
             }
         }
         self.stats.map_units += units_per_page as u64;
-        let payload = Payload { data: &data, spare: &spare };
+        let payload = Payload { data: Data::Bytes(&data), spare: &spare };
         match self.array.program(at, block, page, 1, payload, true) {
             Ok(_) => {
                 piece.page += 1;
@@ -423,12 +423,12 @@ impl<S: Store> PageMap<S> {
     /// written more often than anything else, and would wear out the blocks that it keeps for itself.
     fn take_pooled(&mut self) -> Option<BlockId> {
         let block = self.checkpoint.pool.pop()?;
-        let erases = |block: BlockId| self.array.erase_count(block);
+        let worn = |block: BlockId| self.array.worn(block);
         let free = &mut self.dies[self.geometry.die_of(block) as usize].free;
-        let least = free.iter_mut().min_by_key(|other| erases(**other));
+        let least = free.iter_mut().min_by_key(|other| worn(**other));
         // A block of which a part is bad stays here: the cleaner needs whole ones.
         let is_better = |other: BlockId| {
-            erases(other) < erases(block) && self.table.capacity(other) <= self.table.capacity(block)
+            worn(other) < worn(block) && self.table.capacity(other) <= self.table.capacity(block)
         };
         let Some(other) = least.filter(|other| is_better(**other)) else { return Some(block) };
         let taken = std::mem::replace(other, block);

@@ -180,11 +180,11 @@ impl<S: Store> PageMap<S> {
             }
             _ => 0,
         };
-        let erases = twin.array.erase_count(block);
         if slc.is_some() {
             self.array.set_slc(block, true);
         }
-        self.array.nand_mut().assume(block, filled / self.geometry.units_per_page, erases);
+        let pages = filled / self.geometry.units_per_page;
+        self.array.nand_mut().assume(block, pages, twin.array.nand().cells());
         let first = block.0 * (units / k);
         let mut live = 0;
         for unit in (first..first + filled / k).filter(|&unit| twin.live.holds(unit)) {

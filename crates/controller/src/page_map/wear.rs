@@ -23,16 +23,17 @@ impl<S: Store> PageMap<S> {
     /// Takes an erased block of a die.
     pub(super) fn take_free(&mut self, die: u32, take: Take) -> Result<BlockId, ControllerError> {
         let free = &mut self.dies[die as usize].free;
-        let taken =
-            wear::take_free(free, self.config.wear.dynamic, take, |block| self.array.erase_count(block));
+        let taken = wear::take_free(free, self.config.wear.dynamic, take, |block| self.array.worn(block));
         taken.ok_or_else(|| self.end_of_life(die))
     }
 
-    /// Which erased block a stream takes.
+    /// Which erased block a stream takes. Behind a cache of blocks in SLC mode, what is relocated is the data that the host wrote last,
+    /// and wears blocks more than the host does.
     pub(super) fn take_for(&self, stream: u32) -> Take {
-        if stream < self.rounds.len() as u32 {
+        let is_levelled = stream >= self.config.streams.count();
+        if stream < self.rounds.len() as u32 || self.cache.is_some() && !is_levelled {
             Take::LeastWorn
-        } else if stream >= self.config.streams.count() {
+        } else if is_levelled {
             Take::MostWorn
         } else {
             self.config.wear.take_moved()
@@ -46,7 +47,7 @@ impl<S: Store> PageMap<S> {
         if self.dies[die as usize].erases < wear::LOOK_EVERY {
             return;
         }
-        let erases = |block: BlockId| self.array.erase_count(block);
+        let erases = |block: BlockId| self.array.worn(block);
         let worn = self.most_erased(die).unwrap_or(0);
         let lagging = wear::lagging(self.cold(die), worn, threshold, erases);
         // Its data must fit in the erased space. With one stream, and whenever relocated data has just opened a block,
@@ -81,7 +82,7 @@ impl<S: Store> PageMap<S> {
     /// The state of static wear levelling; `None` without it.
     pub fn levelling(&self) -> Option<Levelling> {
         let threshold = self.config.wear.static_threshold?;
-        let erases = |block: BlockId| self.array.erase_count(block);
+        let erases = |block: BlockId| self.array.worn(block);
         let lead = |die: u32| Some(self.most_erased(die)?.saturating_sub(self.cold(die).map(erases).min()?));
         let cold: usize = (0..self.geometry.dies()).map(|die| self.cold(die).count()).sum();
         Some(Levelling {
@@ -93,7 +94,7 @@ impl<S: Store> PageMap<S> {
 
     /// How often the most worn erased block of a die was erased.
     fn most_erased(&self, die: u32) -> Option<u32> {
-        self.dies[die as usize].free.iter().map(|&block| self.array.erase_count(block)).max()
+        self.dies[die as usize].free.iter().map(|&block| self.array.worn(block)).max()
     }
 
     fn cold(&self, die: u32) -> impl Iterator<Item = BlockId> {

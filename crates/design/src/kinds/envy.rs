@@ -55,8 +55,9 @@ pub const KEYS: &[Key] = &[
         "\"total\"",
     )
     .about(
-        "The base of `utilization` and `spare`. The paper does not state it; a cleaning cost of exactly 4 at 80 % requires \
-         the segments in service.",
+        "What `utilization` and `spare` are a share of. eNVy section 4.1 limits live data to 80 % \
+         \"of the total Flash array size\", and expects a cleaning cost of 4, for which 80 % of the \
+         segments in service have to be live.",
     ),
     key("ftl.map.entry", &["envy"], Shape::Size { min: 1, max: 64 }, Is("6 B"), "\"6 B\"")
         .about("Page table memory per page of flash. (eNVy section 3.3: 6 B.)"),

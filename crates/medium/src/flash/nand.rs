@@ -195,11 +195,14 @@ impl<S: Store> Nand<S> {
     pub fn latest(&self) -> Time {
         self.latest
     }
-    /// Sets a block of an array without payload to a used state: erased `erases` times, its first `pages` programmed
-    /// since. The block must be erased.
-    pub fn assume(&mut self, block: BlockId, pages: u32, erases: u32) {
+    /// Sets a block of an array without payload to a used state: erased as often as that of `like`, in either mode, its first
+    /// `pages` programmed since. The block must be erased.
+    pub fn assume(&mut self, block: BlockId, pages: u32, like: &Cells) {
         assert!(!S::KEEPS && self.pages_written(block) == 0, "block {} has pages of its own", block.0);
-        self.cells.set_erase_count(block, erases);
+        self.cells.set_erase_count(block, like.erase_count(block));
+        if self.cells.slc_mode().is_some() {
+            self.cells.set_slc_erase_count(block, like.slc_erase_count(block));
+        }
         if pages > 0 {
             self.programmed.set(block, 0, pages);
         }
@@ -492,8 +495,24 @@ impl<S: Store> Nand<S> {
 /// Payload and spare areas of a page; empty if the store keeps no bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Payload<'a> {
-    /// [`Geometry::page_bytes`] bytes.
-    pub data: &'a [u8],
+    /// Those of its units.
+    pub data: Data<'a>,
     /// [`SPARE_BYTES`] per unit.
     pub spare: &'a [u8],
+}
+
+/// The payload of a page.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// [`Geometry::page_bytes`] bytes.
+    Bytes(&'a [u8]),
+    /// What these units of the same array hold now, in the order of the page: the store may keep it once for both
+    /// ([`Store::copy`]).
+    Copies(&'a [Ppa]),
+}
+
+impl Default for Data<'_> {
+    fn default() -> Self {
+        Data::Bytes(&[])
+    }
 }

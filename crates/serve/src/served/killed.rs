@@ -3,7 +3,7 @@
 //! may be old or new. The device is so small that its rings wrap, and some of its programs fail.
 
 use crate::mapped_store::MappedStore;
-use crate::slots::tests::{Killed, between_stores, spend_from};
+use crate::slots::tests::{between_stores, spend_from, until_killed};
 use crate::slots::{SlotLayout, Slots};
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap, Powered};
@@ -15,7 +15,7 @@ use nvlab_run::device::battery::Battery;
 use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
 use std::cell::Cell;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::catch_unwind;
 use std::rc::Rc;
 
 const UNIT: usize = 32;
@@ -39,6 +39,9 @@ impl Store for Mortal {
         between_stores();
         self.store.write(offset, data);
     }
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) {
+        self.store.copy(from, to, bytes);
+    }
     fn discard(&mut self, offset: u64, bytes: u64) {
         self.store.discard(offset, bytes);
     }
@@ -50,15 +53,6 @@ impl Store for Mortal {
     }
     fn set_verified(&mut self, offset: u64) {
         self.store.set_verified(offset);
-    }
-}
-
-/// Does something, or a part of it.
-fn until_killed(act: impl FnOnce()) -> bool {
-    match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(()) => false,
-        Err(why) if why.is::<Killed>() => true,
-        Err(why) => resume_unwind(why),
     }
 }
 

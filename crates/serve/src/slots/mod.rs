@@ -3,19 +3,19 @@
 //! An array has a place for every unit, and a controller that writes out of place goes through all of them, so a file with a
 //! place for each grows to the size of the array whatever it holds. Here a unit has a slot as long as its payload may be asked
 //! for again ([`Store::discard`](nvlab_medium::Store::discard)); slots are used again, those that became free last first. Zeros
-//! need no slot.
+//! need no slot. Units that were copied inside the array share the slot of what they were copied from, until either is written again.
 //!
 //! Layout of the file: slots of a unit each; what the array keeps besides payload, as it lies there; the table, a word of 4 B
 //! for each unit of the array, little-endian: 0 no payload, 0xffff_ffff zeros, else one more than its slot.
 //!
 //! Invariants
-//! 1. A slot belongs to at most one unit: the word of a unit is changed, in one store, before its slot is free, and a slot is
-//!    filled before a word names it. So a kill between any two instructions leaves every unit with its old payload or with its
-//!    new one, and which slots are free follows from the table.
+//! 1. A slot is filled once, before a word names it, and not again as long as a word names it; the word of a unit is changed in one
+//!    store. So a kill between any two instructions leaves every unit with its old payload or with its new one, and which slots are
+//!    free follows from the table.
 //! 2. What is in no slot and is read by a host although it should have payload is [unverified](Slots::is_unverified) for ever:
-//!    its checksum decides. So is what is in a slot that several words name, as after a crash of the machine, which may have
-//!    written one page of the table to the disk and not another: it belongs to one of the units at most, whose checksum tells.
-//!    Such a slot is not used again before the next start.
+//!    its checksum decides. So is what is in a slot that several words of a file that was found name, as long as they do: they may be
+//!    copies, or what a crash of the machine left, which wrote one page of the table to the disk and not another. Each unit has a
+//!    checksum of its own, which tells.
 //! 3. A file that was found is changed by the first write and not before: a state that is refused stays as it is.
 //! 4. Of the free slots, as many stay warm (see [`room`]) as a sixteenth of those in use, or 8 MiB. The others are given back
 //!    to the host in runs.
@@ -24,10 +24,12 @@
 //! it*: holes do as well, and nothing has to be copied. *A checksum beside the word*: the spare area of the unit has one, over
 //! its payload, its address and the number of its program, which the controller computes in any case.
 
+mod names;
 mod room;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use names::Names;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MemStore, is_zero};
 use nvlab_os::stores::copy_words;
@@ -113,8 +115,7 @@ pub(crate) struct Slots {
     held: Vec<u16>,
     /// Slots with what an earlier program left, not compared with checksums since.
     unverified: Set,
-    /// Slots that several words name.
-    shared: Set,
+    names: Names,
     /// An earlier program left something.
     found: bool,
     /// Offset and bytes of what was discarded in a file that was found, until it may be changed.
@@ -134,7 +135,7 @@ impl Slots {
             room: Room::new(layout.slots),
             held: vec![0; layout.units.div_ceil(GROUP) as usize],
             unverified: Set::default(),
-            shared: Set::default(),
+            names: Names::default(),
             found: false,
             postponed: None,
             file,
@@ -163,7 +164,7 @@ impl Slots {
         let mut slots = Slots { found: true, ..Slots::fresh(layout, None) };
         let mut written = Vec::new();
         file::data_ranges_in(&file, layout.table_at..layout.bytes(), |range| written.push(range))?;
-        let (mut used, mut shared) = (Set::default(), Set::default());
+        let mut used = Set::default();
         let units = |range: &Range<u64>| {
             (range.start - layout.table_at) / WORD..(range.end - layout.table_at).div_ceil(WORD)
         };
@@ -171,13 +172,13 @@ impl Slots {
             let held = slots.get(mapping, unit);
             slots.held[(unit / GROUP) as usize] += (held != Held::Nothing) as u16;
             match held {
-                Held::Slot(slot) if used.holds(slot) => shared.insert(slot),
+                Held::Slot(slot) if used.holds(slot) => slots.names.add_found(slot),
                 Held::Slot(slot) => used.insert(slot),
                 Held::Zeros | Held::Nothing => {}
             }
         }
         slots.room = Room::found(layout.slots, &used);
-        (slots.unverified, slots.shared) = (used, shared);
+        slots.unverified = used;
         slots.file = Some((file, name));
         slots.postponed = Some(Vec::new());
         Ok(slots)
@@ -298,6 +299,23 @@ impl Slots {
         }
     }
 
+    /// Units become what others hold, each in the slot of the other.
+    pub fn copy(&mut self, mapping: &mut Mapping, from: u64, to: u64, bytes: usize) {
+        self.begin(mapping);
+        let unit_bytes = self.layout.unit_bytes;
+        for within in (0..bytes as u64).step_by(unit_bytes as usize) {
+            let (from, to) = (from + within, to + within);
+            match self.get(mapping, from / unit_bytes) {
+                Held::Slot(slot) if self.names.add(slot) => self.replace(mapping, to / unit_bytes, slot + 1),
+                Held::Slot(_) => {
+                    let held = self.view(mapping, from, unit_bytes as usize).to_vec();
+                    self.write(mapping, to, &held, |into, data| into.copy_from_slice(data));
+                }
+                Held::Zeros | Held::Nothing => self.replace(mapping, to / unit_bytes, ZEROS),
+            }
+        }
+    }
+
     #[inline]
     fn replace(&mut self, mapping: &mut Mapping, unit: u64, word: u32) {
         let old = self.get(mapping, unit);
@@ -310,10 +328,10 @@ impl Slots {
         }
     }
 
-    /// A slot is free again, unless other words name it, too.
+    /// A word no longer names a slot, which is free if it was the only one.
     #[inline]
     fn release(&mut self, slot: u32) {
-        if !self.shared.holds(slot) {
+        if !self.names.remove(slot) {
             self.room.release(slot);
         }
     }
@@ -366,7 +384,7 @@ impl Slots {
     /// The unit at an offset holds what its checksum says.
     pub fn set_verified(&mut self, mapping: &Mapping, offset: u64) {
         match self.get(mapping, offset / self.layout.unit_bytes) {
-            Held::Slot(slot) if !self.shared.holds(slot) => self.unverified.remove(slot),
+            Held::Slot(slot) if !self.names.are_several(slot) => self.unverified.remove(slot),
             _ => {}
         }
     }

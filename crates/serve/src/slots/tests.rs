@@ -5,11 +5,22 @@ use crate::mapped_store::MappedStore;
 use nvlab_medium::Store;
 use nvlab_units::Rng;
 use std::cell::{Cell, RefCell};
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
+mod shared;
+
 /// Why the program ended.
-pub(crate) struct Killed;
+struct Killed;
+
+/// Does something, or a part of it; returns whether the program was killed.
+pub(crate) fn until_killed(act: impl FnOnce()) -> bool {
+    match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(()) => false,
+        Err(why) if why.is::<Killed>() => true,
+        Err(why) => resume_unwind(why),
+    }
+}
 
 thread_local! {
     /// The stores that are left before this thread's program is killed.

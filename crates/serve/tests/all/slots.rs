@@ -201,3 +201,53 @@ fn payload_that_somebody_changed_is_an_error() {
         }
     }
 }
+
+/// A block map copies whole blocks, and what is copied shares a slot with its older versions until these are erased. What somebody
+/// changes of it after a close or a kill is an error for the unit that it is the newest version of, as long as that is not written
+/// again, however often it is merged.
+#[test]
+fn a_change_of_what_merges_share_is_an_error() {
+    let sets = ["media.nand.blocks=64", "media.nand.page=4KiB", "ftl.capacity=10MiB", "ftl.log.blocks=4"];
+    let (design, units) = (design("lbftl", &sets), 8 * MIB / UNIT as u64);
+    for (round, how) in CHANGES.into_iter().enumerate() {
+        let folder = Folder::new(&format!("slots-merged-{round}"));
+        let mut rng = Rng::new(round as u64);
+        let drive = open("lbftl", &design, &folder.0);
+        let write = |drive: &Drive, unit: u64| {
+            drive.write(drive.session(), unit * UNIT as u64, &content(unit, 0), false).unwrap();
+        };
+        (0..units).for_each(|unit| write(&drive, unit));
+        (0..3000).for_each(|_| write(&drive, rng.below(units)));
+        drive.flush(drive.session()).unwrap();
+        if round % 2 == 0 {
+            drive.close().unwrap();
+        }
+        drop(drive);
+        let changed = change(&folder.0.join("nand"), how, &mut rng);
+        let drive = open("lbftl", &design, &folder.0);
+        let mut lost = vec![false; units as usize];
+        let look = |lost: &mut [bool]| {
+            let mut found = vec![1; UNIT];
+            for (unit, lost) in (0..).zip(lost) {
+                match drive.read(drive.session(), unit * UNIT as u64, &mut found) {
+                    Ok(_) => assert!(
+                        found == content(unit, 0) && !*lost,
+                        "{how}: unit {unit} holds something else"
+                    ),
+                    Err(DriveError::Device(_)) => *lost = true,
+                    Err(error) => panic!("{how}: {error}"),
+                }
+            }
+        };
+        look(&mut lost);
+        let count = lost.iter().filter(|lost| **lost).count();
+        assert!(count > 20 && count <= changed.len(), "{how}: {count} units");
+        for _ in 0..3000 {
+            let unit = rng.below(units);
+            lost[unit as usize] = false;
+            write(&drive, unit);
+        }
+        look(&mut lost);
+        drive.close().unwrap();
+    }
+}

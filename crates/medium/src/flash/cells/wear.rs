@@ -4,7 +4,7 @@ use super::{BlockId, Cells};
 
 impl Cells {
     /// Erases of a block that ended a use in SLC mode.
-    pub(in crate::flash) fn slc_erase_count(&self, block: BlockId) -> u32 {
+    pub fn slc_erase_count(&self, block: BlockId) -> u32 {
         self.slc_erases.get(block.0 as usize).copied().unwrap_or(0)
     }
     /// Sets the erase counts to those of an earlier run.
@@ -19,8 +19,12 @@ impl Cells {
     pub(in crate::flash) fn set_erase_count(&mut self, block: BlockId, erases: u32) {
         self.erases[block.0 as usize] = erases;
     }
+    /// The erases of a block as wear levelling counts them: whole ones of [`Cells::worn_by`].
+    pub fn worn(&self, block: BlockId) -> u32 {
+        if self.slc.is_none() { self.erase_count(block) } else { self.worn_by(block) as u32 }
+    }
     /// Equivalent full-density erases of a block: SLC erases count by the share of the block's life that they take.
-    pub(super) fn worn_by(&self, block: BlockId) -> f64 {
+    pub fn worn_by(&self, block: BlockId) -> f64 {
         let all = self.erases[block.0 as usize];
         let Some(mode) = &self.slc else { return all as f64 };
         let slc = self.slc_erases[block.0 as usize];

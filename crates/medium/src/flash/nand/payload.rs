@@ -8,7 +8,7 @@
 //! The contents of an erased block are given up when no cut can undo the erase.
 
 use super::dead_units::{Dead, DeadUnits};
-use super::{Nand, Payload, SPARE_BYTES};
+use super::{Data, Nand, Payload, SPARE_BYTES};
 use crate::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
 use std::collections::VecDeque;
@@ -260,9 +260,20 @@ impl<S: Store> Nand<S> {
     pub(super) fn put(&mut self, block: BlockId, page: u32, payload: Payload<'_>) {
         let first = Ppa(self.geometry().first_unit(block).0 + page * self.geometry().units_per_page);
         let units = self.modes.units_per_page(block, self.geometry()) as usize;
-        assert_eq!(payload.data.len(), units * self.geometry().unit_bytes as usize, "a page of payload");
+        let unit_bytes = self.geometry().unit_bytes as usize;
         assert_eq!(payload.spare.len(), units * SPARE_BYTES);
-        self.store.write(self.offset_of(first), payload.data);
+        match payload.data {
+            Data::Bytes(data) => {
+                assert_eq!(data.len(), units * unit_bytes, "a page of payload");
+                self.store.write(self.offset_of(first), data);
+            }
+            Data::Copies(from) => {
+                assert_eq!(from.len(), units, "a page of payload");
+                for (to, &from) in (first.0..).zip(from) {
+                    self.store.copy(self.offset_of(from), self.offset_of(Ppa(to)), unit_bytes);
+                }
+            }
+        }
         self.store.write(self.spare_offset(first), payload.spare);
     }
 

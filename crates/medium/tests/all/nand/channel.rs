@@ -41,7 +41,7 @@ fn a_channel_is_busy_no_longer_than_all_the_time() {
     for seed in 0..200 {
         let (mut rng, mut nand, mut now) = (Rng::new(seed), array(), Time::ZERO);
         for block in (0..2 * DIES).step_by(2) {
-            nand.assume(BlockId(block), 1000, 1);
+            nand.assume(BlockId(block), 1000, array().cells());
         }
         for _ in 0..100 {
             now += Span::from_us(rng.below(400));
@@ -64,7 +64,7 @@ fn a_channel_is_busy_no_longer_than_all_the_time() {
 #[test]
 fn relocated_data_is_late_where_the_channel_is_full_and_the_host_is_not() {
     let mut nand = array();
-    nand.assume(BlockId(6), 1000, 1);
+    nand.assume(BlockId(6), 1000, array().cells());
     let mut one = nand.clone();
     let alone = relocate(&mut one, us(0), 3, 4);
     // 400 us until all have left the die, and the first program begins with the page that has arrived.
