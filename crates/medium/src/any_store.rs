@@ -19,6 +19,7 @@ trait Kept {
     fn read(&self, offset: u64, into: &mut [u8]);
     fn view(&self, offset: u64, bytes: usize) -> &[u8];
     fn write(&mut self, offset: u64, data: &[u8]);
+    fn copy(&mut self, from: u64, to: u64, bytes: usize);
     fn prefetch(&self, offset: u64, bytes: usize);
     fn discard(&mut self, offset: u64, bytes: u64);
     fn holds(&self, offset: u64) -> bool;
@@ -37,6 +38,9 @@ impl<S: Store> Kept for S {
     }
     fn write(&mut self, offset: u64, data: &[u8]) {
         Store::write(self, offset, data);
+    }
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) {
+        Store::copy(self, from, to, bytes);
     }
     fn prefetch(&self, offset: u64, bytes: usize) {
         Store::prefetch(self, offset, bytes);
@@ -72,6 +76,9 @@ impl Store for AnyStore {
     }
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.0.write(offset, data);
+    }
+    fn copy(&mut self, from: u64, to: u64, bytes: usize) {
+        self.0.copy(from, to, bytes);
     }
     fn prefetch(&self, offset: u64, bytes: usize) {
         self.0.prefetch(offset, bytes);

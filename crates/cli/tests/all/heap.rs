@@ -169,7 +169,11 @@ fn a_heap_is_given_checksums() {
     std::fs::write(&path, &damaged).unwrap();
     let found = folder.run(&["heap", "check", "bank"]);
     assert_eq!(found.status.code(), Some(1), "{}", said(&found));
-    assert!(String::from_utf8_lossy(&found.stdout).contains("do not match their checksum"), "{}", said(&found));
+    assert!(
+        String::from_utf8_lossy(&found.stdout).contains("do not match their checksum"),
+        "{}",
+        said(&found)
+    );
     let dumped = folder.run(&["heap", "dump", "bank"]);
     assert_eq!(dumped.status.code(), Some(1), "{}", said(&dumped));
 }

@@ -42,7 +42,7 @@ pub const CHOOSE: Topic = Topic {
 
 \x20 VALUES  LO..HI (16 values), LO..HI:STEP, LO..HI*FACTOR, V1,V2,... or * for all names of a key
 \x20 EXPR    as in --assert: 'write.p99 <= 2ms', 'life >= 5y', 'waf < 2'
-\x20 METRIC  as in -m; whether more or less is better is known. Several: the designs of which none is
+\x20 METRIC  as in -m; the better direction is known. Several: the designs of which none is
           better in each (the Pareto front), in the table and, with --html, in a picture
 
 A key that belongs to one kind of a table is free in designs of that kind only. Designs that cannot
