@@ -108,7 +108,7 @@ def test_a_frame_goes_to_another_process(folder: Path) -> None:
 
 def test_a_frame_that_is_no_trace_says_why() -> None:
     table = requests()
-    with pytest.raises(nv.TraceError, match="no column for the offset; it has time_us, op, length_bytes.*needed"):
+    with pytest.raises(nv.TraceError, match="no column for the offset; its columns are time_us, op, length_bytes.*needed"):
         nv.trace(nv.Table.of_columns({key: table[key] for key in ("time_us", "op", "length_bytes")}))
     with pytest.raises(nv.TraceError, match="row 1: length_bytes 'Utf8' is wrong: a numeric column"):
         nv.trace(nv.Table.of_columns({**table, "length_bytes": ["4k"] * 1000}))
@@ -128,7 +128,7 @@ def test_a_text_table_by_its_columns(tmp_path: Path) -> None:
         file, columns="time_ms,op,offset_sectors,length_sectors", read="0", write="1", header=True, qd=2
     )
     assert trace.info().read_bytes == 4096 and trace.head()["op"] == ["read", "write"]
-    assert "columns=time_ms,op,offset_sectors,length_sectors (as said)" in trace.about
+    assert "columns=time_ms,op,offset_sectors,length_sectors (as given)" in trace.about
     assert trace.text.endswith(" qd=2") and "header=yes" in trace.text
     with pytest.raises(nv.TraceError, match="my.csv:2: column 2 .op. '0' is wrong"):
         nv.trace(file, columns="time_ms,op,offset_sectors,length_sectors").info()

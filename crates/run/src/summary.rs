@@ -71,10 +71,7 @@ pub fn summarize(
             .as_ref()
             .map(|flash| flash_result(flash, insides, busy_span.seconds().max(1e-12))),
         lifetime: Lifetime {
-            caveat: years_of(&media)
-                .and_then(|_| caveat(&media))
-                .or_else(|| counted_as_even(insides))
-                .or_else(|| counted_by_lines(insides)),
+            caveat: years_of(&media).and_then(|_| caveat(&media)).or_else(|| caveat_of_lines(insides)),
             ..lifetime(insides, &media, design, host_bytes, seconds)
         },
         closed_loop: false,
@@ -304,6 +301,13 @@ fn counted_as_even(insides: &Insides<'_>) -> Option<String> {
             pram.line_writes_max
         )
     })
+}
+
+/// What the lifetime of memory written in place assumes of its lines.
+fn caveat_of_lines(insides: &Insides<'_>) -> Option<String> {
+    let said: Vec<String> =
+        [counted_as_even(insides), counted_by_lines(insides)].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// Of memory that is written in place in less than half of a line at a time, where lines are what wear is counted by.

@@ -271,7 +271,7 @@ fn what_is_wrong_with_a_table_names_line_and_column() {
         (
             "",
             "columns=time_s,op,offset_4k,length_bytes",
-            "columns: 'offset_4k' is none of time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, \
+            "columns: 'offset_4k' is not one of time_UNIT (s, ms, us, ns, ps, 100ns), op, offset_UNIT, length_UNIT (bytes, \
              sectors, or a size such as 4KiB), volume, fua, response_UNIT, or - for a column to ignore",
         ),
     ] {

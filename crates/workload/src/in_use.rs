@@ -127,6 +127,6 @@ mod tests {
         }
         let large = WorkloadSpec::parse("uniform used=2GiB trimmed=yes").unwrap();
         let target = Target { capacity_bytes: 1 << 30, unit_bytes: 512, serves: Serves::Blocks };
-        assert!(large.open(target, 1).unwrap_err().to_string().contains("the device has 1 GiB"));
+        assert!(large.open(target, 1).unwrap_err().to_string().contains("the device has only 1 GiB"));
     }
 }

@@ -104,8 +104,8 @@ fn what_is_said_of_a_table_is_checked_before_it_is_read() {
     let error = |text: &str| WorkloadSpec::parse(text).unwrap_err().to_string();
     assert_eq!(
         error("t.csv columns=time_s,op,offset_bytes"),
-        "workload 't.csv columns=time_s,op,offset_bytes': columns=time_s,op,offset_bytes is wrong: there is no \
-         length_UNIT; needed are time_UNIT, op, offset_UNIT and length_UNIT"
+        "workload 't.csv columns=time_s,op,offset_bytes': columns=time_s,op,offset_bytes is wrong: length_UNIT \
+         is missing; needed are time_UNIT, op, offset_UNIT and length_UNIT"
     );
     let format = error("t.csv:msr separator=;");
     assert!(

@@ -170,7 +170,7 @@ fn mistakes_are_refused_with_their_line() {
         (
             "check = \"below\"",
             "check = \"above\"",
-            "`check` is one of value, ratio, sum-ratio, harmonic-mean, excess, saving",
+            "`check` must be one of value, ratio, sum-ratio, harmonic-mean, excess, saving",
         ),
         (
             "at = { cleaner = \"greedy\" }",
@@ -292,5 +292,8 @@ fn what_is_not_there_is_named() {
         message("999", &[]),
         "there is nothing to reproduce for `999`; choose one of 000, 001, 002, 003, 004, drives"
     );
-    assert!(message("000", &["fig99"]).starts_with("000 has no experiment `fig99`; it has fig06, fig08"));
+    assert!(
+        message("000", &["fig99"])
+            .starts_with("000 has no experiment `fig99`; its experiments: fig06, fig08")
+    );
 }

@@ -266,7 +266,7 @@ fn a_lifetime_without_cleaning_says_so() {
     // People and programs are told.
     let text = nvlab_report::run_text(&fresh, Default::default());
     let document = serde_json::to_value(RunDocument::new(&fresh, &[])).unwrap();
-    assert!(text.contains("! the cost of cleaning"), "{text}");
+    assert!(text.contains("! the lifetime does not include the cost of cleaning"), "{text}");
     assert_eq!(document["notes"][0].as_str(), Some(note.as_str()));
     let document = serde_json::to_value(RunDocument::new(&steady, &[])).unwrap();
     let notes: Vec<_> =

@@ -90,7 +90,7 @@ fn what_trims_leave_is_said() {
         run_on(design(), "uniform rw=randwrite bs=4KiB qd=8 trim=20%", "20k io", State::Steady).unwrap();
     let held = trims.precondition.held.expect("a page map tells");
     assert!((held - 0.8).abs() < 0.005, "{held}");
-    assert!(trims.precondition.about.contains("80 % is held"), "{}", trims.precondition.about);
+    assert!(trims.precondition.about.contains("80 % holds data"), "{}", trims.precondition.about);
     let writes = run_on(design(), HALF, "20k io", State::Steady).unwrap();
     assert_eq!(writes.precondition.held, None);
 }
@@ -116,7 +116,7 @@ fn a_run_that_leaves_the_steady_state_says_so() {
     let notes = warnings(&run);
     let begin = "write amplification was ";
     assert!(notes.len() == 1 && notes[0].starts_with(begin), "{notes:?}");
-    assert!(notes[0].contains(&format!("not the {converged:.2}")), "{notes:?}");
+    assert!(notes[0].contains(&format!("but {converged:.2} at the end of preconditioning")), "{notes:?}");
     assert!(notes[0].contains("(cleaning "), "{notes:?}");
     // The same device under what it was prepared by keeps its promise.
     let mut same = requests(&third, 1);

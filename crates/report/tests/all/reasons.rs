@@ -50,7 +50,7 @@ fn dies_that_may_not_program_at_the_same_time_are_idle() {
     };
     let (all, two) = (rate("array.programs=4"), rate("array.programs=2"));
     says(&two, "dies idle 49.");
-    says(&two, "of 4 no more than 2 program at the same time");
+    says(&two, "at most 2 of 4 may program at the same time");
     assert!(reasons(&all).iter().all(|reason| !reason.contains("idle")), "{:?}", reasons(&all));
     let share = two.write.bytes_per_s / all.write.bytes_per_s;
     assert!((share - 0.5).abs() < 0.02, "{share}");
@@ -207,8 +207,8 @@ fn reads_of_nothing_are_counted_and_said() {
         nvlab_report::NameStyle::Whole,
     )
     .unwrap();
-    assert!(text.contains("holds no data"), "{text}");
-    assert!(nvlab_report::html(&[half], "x").contains("holds no data"));
+    assert!(text.contains("were of addresses without data"), "{text}");
+    assert!(nvlab_report::html(&[half], "x").contains("were of addresses without data"));
 }
 
 /// More is offered than is served: what was not served is counted, the growth of the queue is a figure, and every report says

@@ -151,7 +151,7 @@ fn a_trace_is_converted_once_and_reads_the_same() {
 
     // A cache that cannot be written is only mentioned.
     let nowhere = Source::read(&text, Some(Path::new("/proc/nowhere"))).unwrap();
-    assert!(nowhere.asides()[0].starts_with("the converted trace cannot be cached in /proc/nowhere:  "));
+    assert!(nowhere.asides()[0].starts_with("the converted trace cannot be cached in /proc/nowhere: "));
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
@@ -257,7 +257,7 @@ fn what_takes_long_is_said_with_its_reason_before_it_begins() {
     for (design, text, why) in [
         ("p4500-1tb", "sequential bs=128KiB", "not drawn independently"),
         ("p4500-1tb", "uniform qd=4 + uniform rate=1k/s", "some streams have a rate and some a depth"),
-        ("p4500-1tb", "uniform bs=2KiB", "not whole units"),
+        ("p4500-1tb", "uniform bs=2KiB", "writes are not whole mapping units"),
     ] {
         let found = notes(design, text, "steady");
         assert!(found.contains("of processor time") && found.contains(why), "{text}: {found}");

@@ -252,7 +252,7 @@ fn wrong_tables_are_told_row_and_column() {
     let mut missing = table(&[1], &["r"], &[1]);
     missing.remove(2);
     assert!(said(missing).starts_with(
-        "t.parquet: it has no column for the offset; it has time_ms, op, length_bytes; needed: time_UNIT"
+        "t.parquet: it has no column for the offset; its columns are time_ms, op, length_bytes; needed: time_UNIT"
     ));
     let mut twice = table(&[1], &["r"], &[1]);
     twice.push(("time_s", whole(&[1])));

@@ -4,7 +4,7 @@ use super::{BlockId, Cells};
 
 impl Cells {
     /// Erases of a block that ended a use in SLC mode.
-    pub fn slc_erase_count(&self, block: BlockId) -> u32 {
+    pub(in crate::flash) fn slc_erase_count(&self, block: BlockId) -> u32 {
         self.slc_erases.get(block.0 as usize).copied().unwrap_or(0)
     }
     /// Sets the erase counts to those of an earlier run.

@@ -163,7 +163,7 @@ fn work_that_cannot_be_finished_is_an_error() {
     );
 
     let why = mount(Box::new(Failing), &task.plan, &Progress::default()).unwrap_err().to_string();
-    assert_eq!(why, "x: the mount after a power cut failed:  no root page is whole");
+    assert_eq!(why, "x: the mount after a power cut failed: no root page is whole");
 }
 
 /// Reads of nothing, where neither host nor link take time: they were repeated for ever.

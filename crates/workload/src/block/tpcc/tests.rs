@@ -364,7 +364,8 @@ fn wrong_texts_say_what_is_allowed() {
     assert!(message.contains("it may grow to 2 GiB, but the device ends at 1 GiB"), "{message}");
     let message = refused("tpcc warehouses=2 pool=2GiB", 1 << 30, 512);
     assert!(
-        message.contains("the pool of 2 GiB holds all 1 GiB: nothing would ever be written"),
+        message
+            .contains("the pool of 2 GiB holds the whole database of 1 GiB: nothing would ever be written"),
         "{message}"
     );
     let message = refused("tpcc", 8 << 30, 16_384);
