@@ -14,7 +14,7 @@
 //!    trim that merges with the next.
 //!
 //! Entries beyond what the controller still holds are harmless: recovery knows by the sequences which are older than the
-//! array, so [`Battery::clear`] may be interrupted anywhere, and a trim may be there twice.
+//! array, so clearing it may be interrupted anywhere, and a trim may be there twice.
 
 use nvlab_controller::page_map::{PageMapMedia, trims_pending_max};
 use nvlab_medium::Store;

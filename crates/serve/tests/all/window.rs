@@ -182,7 +182,7 @@ fn another_design_is_refused_and_loses_nothing() {
     let ServeError::Recovery(why) = Window::open(&options(256, 64, Some(&folder.0))).unwrap_err() else {
         panic!("another error");
     };
-    assert!(why.ends_with("another design: pages of the buffer: 77 there, 8 here"), "{why}");
+    assert!(why.ends_with("another design: pages of the buffer: stored 77, given 8"), "{why}");
     assert!(std::fs::read(&sram).unwrap() == other && std::fs::read(folder.0.join("nor")).unwrap() == nor);
     std::fs::write(&sram, &found).unwrap();
     let window = Window::open(&options(256, 64, Some(&folder.0))).unwrap();
