@@ -178,7 +178,7 @@ fn mistakes_are_refused_with_their_line() {
             "`at` fixes 0 axes; this check needs 1 of: locality, cleaner",
         ),
         ("set.fifo", "set.fito", "`set` changes the design for `fito`, which is not one of its values"),
-        ("until = \"2 x capacity\"", "until = \"soon\"", "test.toml:9: `until` is wrong"),
+        ("until = \"2 x capacity\"", "until = \"soon\"", "test.toml:9: `until` is invalid"),
         ("series = \"cleaner\"\n", "", "[[plot]] covers 1 of 2 axes"),
     ] {
         let message = refused(from, to);
