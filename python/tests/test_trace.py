@@ -110,7 +110,7 @@ def test_a_frame_that_is_no_trace_says_why() -> None:
     table = requests()
     with pytest.raises(nv.TraceError, match="no column for the offset; its columns are time_us, op, length_bytes.*needed"):
         nv.trace(nv.Table.of_columns({key: table[key] for key in ("time_us", "op", "length_bytes")}))
-    with pytest.raises(nv.TraceError, match="row 1: length_bytes 'Utf8' is wrong: a numeric column"):
+    with pytest.raises(nv.TraceError, match="row 1: length_bytes 'texts' is wrong: a numeric column"):
         nv.trace(nv.Table.of_columns({**table, "length_bytes": ["4k"] * 1000}))
     with pytest.raises(nv.TraceError, match="row 3: op 'seek' is wrong: read, write, trim or flush") as caught:
         nv.trace(nv.Table.of_columns({**table, "op": ["read", "read", "seek", *["write"] * 997]}))
