@@ -1,5 +1,6 @@
 //! Tests of what others use of this crate, in one program.
 
+mod common;
 mod parts_of_units;
 mod pieces;
 mod ram_disk;

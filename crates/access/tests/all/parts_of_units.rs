@@ -1,11 +1,10 @@
 //! Reads and writes of any bytes, on a device of whole units, against a plain array.
 
+use crate::common::{self, DIRECT, page_map};
 use nvlab_access::{Attached, BlockDevice, HostPath};
 use nvlab_controller::PageMap;
-use nvlab_controller::page_map::PageMapConfig;
 use nvlab_medium::MemStore;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
-use nvlab_units::{Geometry, Rate, Rng, Span, Time};
+use nvlab_units::{Geometry, Rate, Span, Time};
 
 fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
     let geometry = Geometry {
@@ -16,45 +15,13 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
         units_per_page: 1,
         unit_bytes: 512,
     };
-    let flash = FlashConfig {
-        rules: CellRules::Nand,
-        geometry,
-        timing: FlashTiming {
-            copy_back: true,
-            ..FlashTiming::plain(Span::from_us(25), Span::from_us(200), Span::from_us(1500))
-        },
-        endurance: Endurance { cycles: 1000, spread: 0.0 },
-        faults: Faults::NONE,
-    };
-    let config = PageMapConfig { free_blocks_min: 1, ..PageMapConfig::plain(64) };
-    let store = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
-    Attached::new(PageMap::new(config, Nand::new(flash, store)).unwrap(), path)
+    page_map(geometry, 64, path)
 }
-
-const DIRECT: HostPath =
-    HostPath { rate: None, rate_write: None, full_duplex: true, overhead: Span::ZERO, command: Span::ZERO };
 
 #[test]
 fn any_bytes_against_an_array() {
     let mut device = device(DIRECT);
-    let mut plain = vec![0u8; device.capacity_bytes() as usize];
-    let mut rng = Rng::new(4);
-    let mut now = Time::ZERO;
-    for i in 0..4000 {
-        let offset = rng.below(plain.len() as u64 - 1);
-        let bytes = (1 + rng.below(2000)).min(plain.len() as u64 - offset);
-        let range = offset as usize..(offset + bytes) as usize;
-        now = if rng.chance(0.5) {
-            let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
-            plain[range].copy_from_slice(&data);
-            device.write(now, offset, bytes as u32, &data).unwrap().end
-        } else {
-            let mut data = vec![0; bytes as usize];
-            let end = device.read(now, offset, bytes as u32, &mut data).unwrap().end;
-            assert_eq!(data, plain[range], "request {i}: {bytes} bytes at {offset}");
-            end
-        };
-    }
+    common::any_bytes_against_an_array(&mut device, 4000);
     assert!(device.unaligned_bytes() > 0);
 }
 

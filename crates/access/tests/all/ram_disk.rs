@@ -1,5 +1,6 @@
 //! A memory as a disk: times from both sides, parts of blocks, payload, and what it refuses.
 
+use crate::common;
 use nvlab_access::{BlockDevice, RamDisk};
 use nvlab_controller::ControllerError;
 use nvlab_controller::envy::{Envy, EnvyConfig, SegmentCleaning};
@@ -7,7 +8,7 @@ use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
-use nvlab_units::{Geometry, Interruption, Rng, Span, Time};
+use nvlab_units::{Geometry, Interruption, Span, Time};
 
 const PAGE: u64 = 256;
 /// A word of 8 B over the bus: 60 ns of control and 100 ns of memory.
@@ -73,24 +74,7 @@ fn disk(overhead: Span) -> RamDisk<Envy<MemStore>> {
 fn any_bytes_against_an_array() {
     let mut disk = disk(Span::from_us(1));
     assert_eq!(disk.capacity_bytes(), 75 * 512, "the half block at the end is not used");
-    let mut plain = vec![0u8; disk.capacity_bytes() as usize];
-    let mut rng = Rng::new(4);
-    let mut now = Time::ZERO;
-    for i in 0..3000 {
-        let offset = rng.below(plain.len() as u64 - 1);
-        let bytes = (1 + rng.below(2000)).min(plain.len() as u64 - offset);
-        let range = offset as usize..(offset + bytes) as usize;
-        now = if rng.chance(0.5) {
-            let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
-            plain[range].copy_from_slice(&data);
-            disk.write(now, offset, bytes as u32, &data).unwrap().end
-        } else {
-            let mut data = vec![0; bytes as usize];
-            let end = disk.read(now, offset, bytes as u32, &mut data).unwrap().end;
-            assert_eq!(data, plain[range], "request {i}: {bytes} bytes at {offset}");
-            end
-        };
-    }
+    common::any_bytes_against_an_array(&mut disk, 3000);
     disk.window().check();
 }
 

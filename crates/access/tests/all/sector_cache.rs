@@ -1,11 +1,10 @@
 //! A sector cache over a device of larger units, against a plain array.
 
-use nvlab_access::{Attached, BlockDevice, CachedDisk, HostPath, SectorCache};
+use crate::common::{DIRECT, page_map};
+use nvlab_access::{Attached, BlockDevice, CachedDisk, SectorCache};
 use nvlab_controller::PageMap;
-use nvlab_controller::page_map::PageMapConfig;
 use nvlab_medium::MemStore;
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
-use nvlab_units::{Geometry, Rng, Span};
+use nvlab_units::{Geometry, Rng};
 use std::cell::RefCell;
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -20,26 +19,7 @@ fn device() -> Attached<PageMap<MemStore>> {
         units_per_page: 1,
         unit_bytes: 2048,
     };
-    let flash = FlashConfig {
-        rules: CellRules::Nand,
-        geometry,
-        timing: FlashTiming {
-            copy_back: true,
-            ..FlashTiming::plain(Span::from_us(25), Span::from_us(200), Span::from_us(1500))
-        },
-        endurance: Endurance { cycles: 1000, spread: 0.0 },
-        faults: Faults::NONE,
-    };
-    let config = PageMapConfig { free_blocks_min: 1, ..PageMapConfig::plain((CAPACITY / 2048) as u32) };
-    let store = MemStore::new(Nand::<MemStore>::store_bytes(&geometry));
-    let path = HostPath {
-        rate: None,
-        rate_write: None,
-        full_duplex: true,
-        overhead: Span::ZERO,
-        command: Span::ZERO,
-    };
-    Attached::new(PageMap::new(config, Nand::new(flash, store)).unwrap(), path)
+    page_map(geometry, (CAPACITY / 2048) as u32, DIRECT)
 }
 
 #[test]
