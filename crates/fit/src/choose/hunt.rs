@@ -95,13 +95,14 @@ impl<'a, S: Space> Hunt<'a, S> {
         Ok(())
     }
 
-    /// Goes on without one of the requirements, for `runs` more.
-    pub fn waiving(&mut self, margin: usize, runs: usize) -> Result<(), String> {
+    /// Goes on without one of the requirements, for `runs` more; returns the cheapest point that meets the others.
+    pub fn waiving(&mut self, margin: usize, runs: usize) -> Result<Option<usize>, String> {
         self.waived = Some(margin);
         let asked = self.found.len() + self.failed.len() + runs;
         let went = self.go(asked);
+        let best = self.best().first().copied();
         self.waived = None;
-        went
+        went.map(|()| best)
     }
 
     fn run(&mut self, points: Vec<Point>) -> Result<(), String> {
@@ -238,7 +239,8 @@ impl<'a, S: Space> Hunt<'a, S> {
         let mut picks: Vec<Point> = Vec::new();
         for _ in 0..count {
             let weights = self.weights();
-            let promise = |at: usize| (at, self.promise(&expected[at], &weights));
+            let bar = Bar::of(self, weights);
+            let promise = |at: usize| (at, self.promise(&expected[at], &bar));
             let apart = |at: &usize| {
                 picks.iter().all(|pick| distance(&placed(&axes, pick), &placed(&axes, &pool[*at].0)) > 0.12)
             };
@@ -269,8 +271,8 @@ impl<'a, S: Space> Hunt<'a, S> {
     }
 
     /// What a point promises: the improvement that is expected, times the probability that it meets all.
-    fn promise(&self, expected: &[Expected], weights: &[f64]) -> f64 {
-        let costs = weights.len();
+    fn promise(&self, expected: &[Expected], bar: &Bar) -> f64 {
+        let costs = bar.weights.len();
         let met = |(margin, expected): (usize, &Expected)| match (
             Some(margin) == self.waived,
             expected.deviation,
@@ -280,40 +282,56 @@ impl<'a, S: Space> Hunt<'a, S> {
             (_, deviation) => normal::below(-expected.mean / deviation),
         };
         let meets: f64 = expected[costs..].iter().enumerate().map(met).product();
-        let best = self.best();
-        if best.is_empty() {
+        let Some(least) = bar.least else {
             // Nothing meets all yet: look for what does, the cheaper the better.
             return meets + 1e-4 * normal::below(-expected[0].mean);
-        }
-        let weighed = |values: &dyn Fn(usize) -> f64| {
-            let parts = (0..costs).map(|cost| weights[cost] * values(cost));
-            let sum: f64 = parts.clone().sum();
-            if costs == 1 { sum } else { parts.fold(f64::NEG_INFINITY, f64::max) + 0.05 * sum }
         };
-        let ranges: Vec<(f64, f64)> = (0..costs).map(|cost| self.range(&best, cost)).collect();
-        let scaled = |cost: usize, value: f64| match costs {
-            1 => value,
-            _ => (value - ranges[cost].0) / (ranges[cost].1 - ranges[cost].0).max(1e-9),
-        };
-        let least = best
-            .iter()
-            .map(|&at| weighed(&|cost| scaled(cost, self.found[at].values[cost])))
-            .fold(f64::INFINITY, f64::min);
-        let mean = weighed(&|cost| scaled(cost, expected[cost].mean));
+        let mean = bar.weighed(|cost| expected[cost].mean);
         let deviation = (0..costs)
-            .map(|cost| {
-                let scale = if costs == 1 { 1.0 } else { (ranges[cost].1 - ranges[cost].0).max(1e-9) };
-                (weights[cost] * expected[cost].deviation / scale).powi(2)
-            })
+            .map(|cost| (bar.weights[cost] * expected[cost].deviation / bar.scale(cost)).powi(2))
             .sum::<f64>()
             .sqrt();
         meets * improvement(least - mean, deviation)
     }
+}
 
-    fn range(&self, of: &[usize], cost: usize) -> (f64, f64) {
-        let values = of.iter().map(|&at| self.found[at].values[cost]);
-        values
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+/// What a pick must improve on: the best that was found, with the costs weighed as for this pick.
+struct Bar {
+    weights: Vec<f64>,
+    /// Of several costs, the least and the greatest of each among the points that meet all.
+    ranges: Vec<(f64, f64)>,
+    /// The least of what those points cost; `None`: there is none.
+    least: Option<f64>,
+}
+
+impl Bar {
+    fn of<S: Space>(hunt: &Hunt<'_, S>, weights: Vec<f64>) -> Bar {
+        let best = hunt.best();
+        let of = |at: usize, cost: usize| hunt.found[at].values[cost];
+        let widened = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+        let range = |cost: usize| {
+            best.iter().map(|&at| of(at, cost)).fold((f64::INFINITY, f64::NEG_INFINITY), widened)
+        };
+        let ranges = (0..weights.len()).map(range).collect();
+        let mut bar = Bar { weights, ranges, least: None };
+        bar.least = best.iter().map(|&at| bar.weighed(|cost| of(at, cost))).reduce(f64::min);
+        bar
+    }
+
+    /// How far the values of a cost are apart; 1 if there is only one cost.
+    fn scale(&self, cost: usize) -> f64 {
+        let (low, high) = self.ranges[cost];
+        if self.weights.len() == 1 { 1.0 } else { (high - low).max(1e-9) }
+    }
+
+    /// Costs as one.
+    fn weighed(&self, values: impl Fn(usize) -> f64) -> f64 {
+        if self.weights.len() == 1 {
+            return self.weights[0] * values(0);
+        }
+        let scaled = |cost: usize| (values(cost) - self.ranges[cost].0) / self.scale(cost);
+        let parts = (0..self.weights.len()).map(|cost| self.weights[cost] * scaled(cost));
+        parts.clone().fold(f64::NEG_INFINITY, f64::max) + 0.05 * parts.sum::<f64>()
     }
 }
 

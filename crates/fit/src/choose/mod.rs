@@ -100,31 +100,19 @@ pub fn choose(asked: &Asked, runs: &dyn Runs) -> Result<Choice, String> {
     let count = designs.axes.iter().fold(1u64, |all, axis| all.saturating_mul(axis.count as u64));
     let mut hunt = Hunt::new(&mut designs, asked.seed);
     hunt.go(asked.runs)?;
-    let best = hunt.best();
     if hunt.found.is_empty() {
         return Err("no design of this space can be run".to_string());
     }
-    let cheapest = best.first().map(|&at| hunt.found[at].clone());
     let mut without = Vec::new();
-    if cheapest.is_some() && asked.goals.len() == 1 {
+    if !hunt.best().is_empty() && asked.goals.len() == 1 {
         for margin in 0..asked.needs.len() {
-            hunt.waiving(margin, (asked.runs / 10).clamp(4, 12))?;
-            without.push(relaxed(&hunt.found, margin));
+            let relaxed = hunt.waiving(margin, (asked.runs / 10).clamp(4, 12))?;
+            without.push(relaxed.expect("the best meets the others, too"));
         }
     }
     let found = std::mem::take(&mut hunt.found);
     drop(hunt);
     Ok(designs.answer(&found, without, count))
-}
-
-/// The best without one of the needs.
-fn relaxed(found: &[Found], waived: usize) -> usize {
-    let meets = |values: &[f64]| {
-        values[1..].iter().enumerate().all(|(margin, value)| margin == waived || *value <= 0.0)
-    };
-    let mut all: Vec<usize> = (0..found.len()).filter(|&at| meets(&found[at].values)).collect();
-    all.sort_by(|a, b| found[*a].values[0].total_cmp(&found[*b].values[0]));
-    all[0]
 }
 
 /// The designs of a space, run by the engine.
