@@ -76,7 +76,7 @@ fn bytes_past_the_end_and_impossible_caches_are_refused() {
     };
     assert!(wrong(|s| s.sets = 3).contains("power of two"));
     assert!(wrong(|s| s.ways = 300).contains("from 1 to 255"));
-    assert!(wrong(|s| s.ways = 60).contains("too few"));
+    assert!(wrong(|s| s.ways = 60).contains("too small"));
     assert!(wrong(|s| s.prefetch_lines = 1).contains("evict each other"));
     assert!(wrong(|s| s.dirty_lines_max = 0).contains("dirty"));
 }

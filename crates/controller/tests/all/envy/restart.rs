@@ -147,17 +147,17 @@ fn another_design_is_refused_by_name() {
     let before = (world.nor.bytes.borrow().clone(), world.sram.bytes.borrow().clone());
     let (die, dies) = (setup.segments, setup.dies);
     let others = [
-        (Setup { dies: dies * 2, ..setup.clone() }, format!("dies: {dies} there, {} here", dies * 2)),
+        (Setup { dies: dies * 2, ..setup.clone() }, format!("dies: stored {dies}, given {}", dies * 2)),
         (
             Setup { dies: 1, segments: die * dies, ..setup.clone() },
-            format!("segments of a die: {die} there, {} here; dies: {dies} there, 1 here", die * dies),
+            format!("segments of a die: stored {die}, given {}; dies: stored {dies}, given 1", die * dies),
         ),
         (
             Setup { cleaning: SegmentCleaning::gathering(1), ..setup.clone() },
-            "partitions: 4 there, 12 here".into(),
+            "partitions: stored 4, given 12".into(),
         ),
-        (Setup { buffer: 40, ..setup.clone() }, "pages of the buffer: 6 there, 40 here".into()),
-        (Setup { transaction_pages: 0, ..setup.clone() }, "pages of a transaction: 5 there, 0 here".into()),
+        (Setup { buffer: 40, ..setup.clone() }, "pages of the buffer: stored 6, given 40".into()),
+        (Setup { transaction_pages: 0, ..setup.clone() }, "pages of a transaction: stored 5, given 0".into()),
         (Setup { pages: 800, ..setup.clone() }, "logical pages".into()),
         (Setup { utilization: 0.3, ..setup.clone() }, "logical pages".into()),
     ];
@@ -173,13 +173,13 @@ fn another_design_is_refused_by_name() {
     let wide = RamConfig { word_bytes: 1024, ..setup.ram() };
     let sram = Ram::new(wide, world.sram.clone());
     let error = erase_counts(&setup.config(), &setup.geometry(), &sram).unwrap_err();
-    assert!(error.ends_with("bytes of a word of the SRAM: 256 there, 1024 here"), "{error}");
+    assert!(error.ends_with("bytes of a word of the SRAM: stored 256, given 1024"), "{error}");
     assert!(before == (world.nor.bytes.borrow().clone(), world.sram.bytes.borrow().clone()));
     world.restart(&setup);
 
     world.sram.bytes.borrow_mut()[7] = b'1';
     let error = erase_counts(&setup.config(), &setup.geometry(), &Ram::new(setup.ram(), world.sram.clone()));
-    assert!(error.unwrap_err().contains("nvlenvy1, this one reads nvlenvy2"));
+    assert!(error.unwrap_err().contains("nvlenvy1; this one reads nvlenvy2"));
     world.sram.bytes.borrow_mut()[0] = 0;
     let error = erase_counts(&setup.config(), &setup.geometry(), &Ram::new(setup.ram(), world.sram.clone()));
     assert!(error.unwrap_err().contains("no state"));

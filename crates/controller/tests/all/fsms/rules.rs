@@ -161,7 +161,7 @@ fn what_cannot_work_is_refused() {
     assert!(foreign.contains("never formatted"), "{foreign}");
     // The map of the device behind has its part of the memory.
     let free = behind().pram().capacity() - behind().pram_taken().next_multiple_of(SECTOR as u64);
-    assert!(refused(plain(), free + 1).contains(&format!("of which {free} B are free")));
+    assert!(refused(plain(), free + 1).contains(&format!("but {free} B are free")));
     assert!(Fsms::new(FsmsConfig { pram_bytes: Some(free), ..plain() }, behind()).is_ok());
 }
 
