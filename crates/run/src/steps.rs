@@ -36,7 +36,7 @@ pub(crate) fn memory_bytes(design: &Design, work: Option<&Work>, state: &Prepara
         Some(Work::Requests(workload)) => kept_payload(design, &**workload, state),
         _ => None,
     };
-    let payload = kept.map_or(Payload::Nothing, |bytes| device::Media::payload(&bytes));
+    let payload = kept.map_or(Payload::Nothing, |bytes| device::Backing::payload(&bytes));
     device::memory::needed(design, payload)
 }
 

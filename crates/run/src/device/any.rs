@@ -1,7 +1,7 @@
 //! A device of any kind behind a pointer. Code that takes one is compiled once; only its inner loop is compiled for
 //! each kind.
 
-use super::{BuildError, Carrying, Device, InMemory, NoBytes, Over, Visit, build, link, memory, page_map};
+use super::{BuildError, Carrying, Device, InMemory, Media, NoBytes, Visit, build, link, memory, page_map};
 use crate::DeviceUnderTest;
 use nvlab_access::Attached;
 use nvlab_controller::{PageMap, Powered, RecoveryReport};
@@ -38,7 +38,7 @@ pub fn any(design: &Design, seed: u64, bytes: Option<InMemory>) -> Result<Box<dy
         }
     }
     match bytes {
-        Some(bytes) => build(design, seed, &Over(&bytes), Boxed),
+        Some(bytes) => build(design, seed, &bytes as &Media<'_>, Boxed),
         None => build(design, seed, &NoBytes, Boxed),
     }
 }

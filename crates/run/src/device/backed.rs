@@ -1,7 +1,8 @@
 //! A page map whose protected write buffer outlives this process: its contents are kept in a [`Battery`], too.
 
+use super::backing::{Backing, BuildError, new_page_map};
 use super::battery::Battery;
-use super::{BuildError, Counters, Fill, Insides, Maps, Media, Observed, Twin, new_page_map};
+use super::{Counters, Fill, Insides, Maps, Observed, Twin};
 use nvlab_access::Attached;
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, SlcCache};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
@@ -13,6 +14,9 @@ use nvlab_units::{Extent, Geometry, Served, Span, Time};
 /// The name of the battery's medium.
 const BATTERY: &str = "battery";
 
+/// Media that keep bytes, in stores of any kind: whoever provides them, a device over them is compiled once.
+pub type Media<'m> = dyn Backing<Store = AnyStore, PageMap = Backed<AnyStore>> + 'm;
+
 /// The controller, and the battery of its buffer if that is protected.
 pub struct Backed<S: Store> {
     map: PageMap<S>,
@@ -21,11 +25,11 @@ pub struct Backed<S: Store> {
 
 /// The battery of a protected buffer, if there is one.
 fn battery(
-    media: &dyn Media,
+    media: &Media<'_>,
     config: &PageMapConfig,
     geometry: &Geometry,
 ) -> Result<Option<Battery<AnyStore>>, BuildError> {
-    let buffer = config.buffer.filter(|buffer| buffer.protected && media.outlive_the_program());
+    let buffer = config.buffer.filter(|buffer| buffer.protected && media.outlives_the_program());
     let Some(buffer) = buffer else { return Ok(None) };
     let store = media.store(BATTERY, Battery::<AnyStore>::bytes(buffer.units, geometry))?;
     Ok(Some(Battery::new(store, buffer.units, geometry)))
@@ -33,8 +37,8 @@ fn battery(
 
 impl Backed<AnyStore> {
     /// A controller over an array, new from the factory or recovered; returns also when it is ready.
-    pub(super) fn open(
-        media: &dyn Media,
+    pub fn open(
+        media: &Media<'_>,
         page: &PageMapped,
         seed: u64,
         nand: Nand<AnyStore>,
@@ -55,7 +59,7 @@ impl Backed<AnyStore> {
     }
 
     /// A controller that was used without payload, over fresh media, at rest at `at`; returns also when it is ready.
-    pub(crate) fn aged(media: &dyn Media, map: PageMap, at: Time) -> Result<(Self, Time), BuildError> {
+    pub(crate) fn aged(media: &Media<'_>, map: PageMap, at: Time) -> Result<(Self, Time), BuildError> {
         let battery = battery(media, map.config(), map.nand().geometry())?;
         let store = media.array_store("nand", map.nand().geometry())?;
         let given = map.with_payload(store, at);

@@ -2,11 +2,11 @@
 //! builders make a device over any of them, factory-new or recovered.
 
 use super::Observed;
-use super::memory::{self, NotEnough};
+use super::memory::NotEnough;
 use nvlab_controller::{Controller, PageMap};
 use nvlab_design::{PageMapped, Payload};
+use nvlab_medium::Store;
 use nvlab_medium::flash::{FlashConfig, Nand, SlcMode};
-use nvlab_medium::{AnyStore, MemStore, Store};
 use nvlab_units::quantity::display_bytes;
 use nvlab_units::{Geometry, Time};
 use thiserror::Error;
@@ -57,6 +57,14 @@ pub trait Backing {
     fn is_used(&self) -> bool {
         false
     }
+    /// True if the stores outlive the program: what a protected write buffer holds is then kept in one of them, too.
+    fn outlives_the_program(&self) -> bool {
+        false
+    }
+    /// An error that names the place of a medium that holds something else than an earlier program left in it.
+    fn damaged(&self, medium: &str, why: String) -> BuildError {
+        BuildError::Recovery(format!("{medium}: {why}"))
+    }
     /// A page map over its array, and when it is ready.
     fn page_map(
         &self,
@@ -81,58 +89,6 @@ impl Backing for NoBytes {
     }
 }
 
-/// Media that keep bytes, in stores of any kind: a device over them is compiled once.
-pub trait Media {
-    /// See [`Backing::store`].
-    fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError>;
-    /// See [`Backing::store_in_place`].
-    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
-        self.store(medium, bytes)
-    }
-    /// See [`Backing::array_store`].
-    fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<AnyStore, BuildError> {
-        self.store(name, Nand::<AnyStore>::store_bytes(geometry))
-    }
-    /// See [`Backing::payload`].
-    fn payload(&self) -> Payload {
-        Payload::AsWritten
-    }
-    /// See [`Backing::is_used`].
-    fn is_used(&self) -> bool {
-        false
-    }
-    /// True if the stores outlive the program: what a protected write buffer holds is then kept in one of them, too.
-    fn outlive_the_program(&self) -> bool;
-    /// An error that names the place of a medium that holds something else than an earlier program left in it.
-    fn damaged(&self, medium: &str, why: String) -> BuildError {
-        BuildError::Recovery(format!("{medium}: {why}"))
-    }
-}
-
-/// Keeps what is written as long as the device exists.
-#[derive(Clone, Copy, Debug)]
-pub struct InMemory {
-    /// The whole device will be written.
-    pub filled: bool,
-}
-
-impl Media for InMemory {
-    fn store(&self, _: &str, bytes: u64) -> Result<AnyStore, BuildError> {
-        match memory::reservable() {
-            Some(available) if bytes > available => {
-                Err(BuildError::Memory(NotEnough { needed: bytes, available }))
-            }
-            _ => Ok(AnyStore::new(MemStore::new(bytes))),
-        }
-    }
-    fn payload(&self) -> Payload {
-        if self.filled { Payload::All } else { Payload::AsWritten }
-    }
-    fn outlive_the_program(&self) -> bool {
-        false
-    }
-}
-
 /// A page map over an array that is new from the factory.
 pub fn new_page_map<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Result<PageMap<S>, BuildError> {
     let map = PageMap::new(page.config(seed), nand).map_err(BuildError::Design)?;
@@ -143,7 +99,7 @@ pub fn new_page_map<S: Store>(page: &PageMapped, seed: u64, nand: Nand<S>) -> Re
 }
 
 /// An array, new from the factory or reopened. `slc`: how its blocks may be used with one bit per cell.
-pub(super) fn nand<B: Backing>(
+pub(super) fn nand<B: Backing + ?Sized>(
     backing: &B,
     name: &'static str,
     flash: FlashConfig,

@@ -22,7 +22,7 @@ pub trait Visit {
 /// Builds the device of a design, or recovers it from its stores, and passes it to `visit`; a memory as a RAM disk, a log
 /// not at all. A
 /// device too large for this machine's memory is refused before anything is allocated.
-pub fn build<B: Backing, V: Visit>(
+pub fn build<B: Backing + ?Sized, V: Visit>(
     design: &Design,
     seed: u64,
     backing: &B,
@@ -84,12 +84,16 @@ type Ready<B> = (Pram<<B as Backing>::Store>, Time);
 
 /// The memory that a driver in front of a controller needs. Built before the controller: a controller's recovery changes
 /// its array, and must not begin before the other media are known to be there.
-fn pram_beside<B: Backing>(design: &Design, seed: u64, backing: &B) -> Result<Option<Ready<B>>, BuildError> {
+fn pram_beside<B: Backing + ?Sized>(
+    design: &Design,
+    seed: u64,
+    backing: &B,
+) -> Result<Option<Ready<B>>, BuildError> {
     design.route.as_ref().map(|route| Pram::build(design, &route.pram, seed, backing)).transpose()
 }
 
 /// A controller without PRAM of its own; the memory is beside it if a driver in front needs it.
-fn beside_pram<B: Backing, C, V: Visit>(
+fn beside_pram<B: Backing + ?Sized, C, V: Visit>(
     design: &Design,
     backing: &B,
     (controller, ready): (C, Time),
@@ -108,7 +112,7 @@ where
 }
 
 /// A controller with PRAM behind the driver of the design.
-fn routed<B: Backing, C, V: Visit>(
+fn routed<B: Backing + ?Sized, C, V: Visit>(
     design: &Design,
     route: &Route,
     backing: &B,

@@ -14,7 +14,7 @@ use nvlab_units::{Span, Time};
 pub type Lines<B> = Cached<<B as Backing>::PageMap, <B as Backing>::Store>;
 
 /// Builds it, new from the factory or recovered; also returns when it is ready.
-pub fn build<B: Backing>(
+pub fn build<B: Backing + ?Sized>(
     design: &Design,
     cached: &nvlab_design::Cached,
     seed: u64,

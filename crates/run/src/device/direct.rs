@@ -14,7 +14,7 @@ use nvlab_units::{Span, Time};
 type Memories<B> = Scm<Pram<<B as Backing>::Store>>;
 
 /// Builds memories, new from the factory or recovered; also returns when they are ready.
-pub(super) fn memories<B: Backing>(
+pub(super) fn memories<B: Backing + ?Sized>(
     design: &Design,
     direct: &Direct,
     seed: u64,
@@ -31,7 +31,7 @@ pub(super) fn memories<B: Backing>(
 }
 
 /// Builds disks. What an earlier program left on them is there at once.
-pub(super) fn disks<B: Backing>(
+pub(super) fn disks<B: Backing + ?Sized>(
     design: &Design,
     direct: &Direct,
     seed: u64,

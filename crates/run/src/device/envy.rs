@@ -16,7 +16,7 @@ use nvlab_medium::ram::Ram;
 use nvlab_units::{Served, Span, Time};
 
 /// Builds it, new from the factory or recovered; also returns when it is ready.
-pub fn build<B: Backing>(
+pub fn build<B: Backing + ?Sized>(
     design: &Design,
     envy: &nvlab_design::Envy,
     seed: u64,

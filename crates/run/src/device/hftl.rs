@@ -13,7 +13,7 @@ use nvlab_units::{Span, Time};
 type InPram<B> = Hftl<<B as Backing>::Store, Pram<<B as Backing>::Store>>;
 
 /// Builds it, new from the factory or recovered; also returns when it is ready.
-pub(super) fn build<B: Backing>(
+pub(super) fn build<B: Backing + ?Sized>(
     design: &Design,
     hftl: &PramMapped,
     seed: u64,

@@ -27,9 +27,9 @@ mod direct;
 pub mod envy;
 pub mod fsms;
 pub mod hftl;
+mod in_memory;
 pub mod maps;
 pub mod memory;
-mod over;
 mod page_map;
 pub mod power;
 pub mod pram;
@@ -37,11 +37,12 @@ mod ram_disk;
 pub mod served;
 
 pub use any::{AnyDevice, any};
-pub use backing::{Backing, BuildError, InMemory, Media, NoBytes, new_page_map};
+pub use backed::Media;
+pub use backing::{Backing, BuildError, NoBytes, new_page_map};
 pub use build::{Visit, build};
 pub use carrying::Carrying;
+pub use in_memory::InMemory;
 pub use maps::{Fill, Maps, RegionMap};
-pub(crate) use over::Over;
 pub use power::Device;
 pub use served::ServedDevice;
 

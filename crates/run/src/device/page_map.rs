@@ -13,7 +13,7 @@ use nvlab_medium::Store;
 use nvlab_units::{Span, Time};
 
 /// Builds it, new from the factory or recovered; also returns when it is ready.
-pub(super) fn build<B: Backing>(
+pub(super) fn build<B: Backing + ?Sized>(
     design: &Design,
     page: &PageMapped,
     seed: u64,

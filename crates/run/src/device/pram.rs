@@ -28,7 +28,7 @@ macro_rules! each {
 
 impl<S: Store> Pram<S> {
     /// The memory of that name, new from the factory or recovered; and when it is ready.
-    pub(super) fn build<B: Backing<Store = S>>(
+    pub(super) fn build<B: Backing<Store = S> + ?Sized>(
         design: &Design,
         name: &str,
         seed: u64,
@@ -38,7 +38,7 @@ impl<S: Store> Pram<S> {
     }
 
     /// The same from its configuration and that of the wear levelling; `store` is the name of its store.
-    pub(super) fn of<B: Backing<Store = S>>(
+    pub(super) fn of<B: Backing<Store = S> + ?Sized>(
         store: &str,
         (config, levelling): (PcmConfig, Option<StartGapConfig>),
         backing: &B,

@@ -10,7 +10,7 @@ use nvlab_medium::ram::Ram;
 use nvlab_units::{Span, Time};
 
 /// Builds it, new or with what its store holds; also returns when it is ready.
-pub(super) fn build<B: Backing>(
+pub(super) fn build<B: Backing + ?Sized>(
     design: &Design,
     disk: &RamDisk,
     seed: u64,

@@ -1,7 +1,7 @@
 //! A device of any kind as the serving edge needs it: over its media, with a plug, behind one dynamic call per request.
 
 use super::backed::Backed;
-use super::{BuildError, Carrying, Device, Media, Observed, Over, Visit, build, link};
+use super::{BuildError, Carrying, Device, Media, Observed, Visit, build, link};
 use crate::aged::{self, AgeError};
 use crate::drive::DriveError;
 use crate::preparation::Preparation;
@@ -69,14 +69,14 @@ impl Built {
 pub fn over(
     design: &Design,
     seed: u64,
-    media: &dyn Media,
+    media: &Media<'_>,
     aging: Option<(Preparation, OnProgress<'_>)>,
 ) -> Result<Built, AgeError> {
-    build(design, seed, &Over(media), Plug { design, aging })?
+    build(design, seed, media, Plug { design, aging })?
 }
 
 /// The device of a page map that was used without payload ([`aged::page_map`]), over fresh media and at rest at `at`.
-pub fn over_aged(design: &Design, media: &dyn Media, map: PageMap, at: Time) -> Result<Built, BuildError> {
+pub fn over_aged(design: &Design, media: &Media<'_>, map: PageMap, at: Time) -> Result<Built, BuildError> {
     let (map, ready) = Backed::aged(media, map, at)?;
     Ok(Built::new(Attached::new(map, link(design)), ready))
 }

@@ -36,7 +36,7 @@ impl<'a> Watched<'a> {
     /// On eNVy, whose media are in this backing.
     pub fn on_envy<B>(self, envy: &nvlab_design::Envy, backing: &B) -> Result<RunResult, RunError>
     where
-        B: Backing,
+        B: Backing + ?Sized,
     {
         let Watched { design, plan, own, on_progress, .. } = self;
         let clock = std::time::Instant::now();
@@ -52,7 +52,7 @@ impl<'a> Watched<'a> {
     /// On lines in front of a page map, whose media are in this backing.
     pub fn on_lines<B>(self, lines: &nvlab_design::Cached, backing: &B) -> Result<RunResult, RunError>
     where
-        B: Backing,
+        B: Backing + ?Sized,
     {
         let Watched { design, plan, own, on_progress, .. } = self;
         let clock = std::time::Instant::now();

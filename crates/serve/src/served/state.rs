@@ -16,11 +16,13 @@ use crate::ServeError;
 use crate::mapped_store::MappedStore;
 use crate::slots::{SlotLayout, Slots};
 use crate::state_folder::{Stage, StateFolder, check_format};
-use nvlab_design::{Design, Payload};
+use nvlab_design::{Design, PageMapped, Payload};
 use nvlab_medium::AnyStore;
+use nvlab_medium::flash::Nand;
 use nvlab_os::Mapping;
-use nvlab_run::device::{BuildError, Media};
-use nvlab_units::Geometry;
+use nvlab_run::device::backed::Backed;
+use nvlab_run::device::{Backing, BuildError};
+use nvlab_units::{Geometry, Time};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -156,48 +158,38 @@ impl DeviceState {
     }
 }
 
-impl DeviceState {
-    fn store_of(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
-        self.mapping(medium, bytes).map(MappedStore::streaming)
-    }
+impl Backing for DeviceState {
+    type Store = AnyStore;
+    type PageMap = Backed<AnyStore>;
 
+    fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
+        Ok(AnyStore::new(MappedStore::streaming(self.mapping(medium, bytes)?)))
+    }
     /// In memory without huge pages: each first write to one would take 2 MiB, and fill them.
-    fn store_of_lines(&self, medium: &str, bytes: u64) -> Result<MappedStore, ServeError> {
+    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
         let mapping = self.mapping(medium, bytes)?;
         mapping.refuse_huge_pages(0);
-        Ok(MappedStore::streaming(mapping))
-    }
-
-    fn store_of_array(&self, name: &'static str, geometry: &Geometry) -> Result<MappedStore, ServeError> {
-        let layout = SlotLayout::new(geometry).map_err(ServeError::Options)?;
-        let mapping = self.mapping(name, layout.bytes())?;
-        let Some(kept) = &self.kept else {
-            // Payload fills slot after slot. What lies at its place in the array does not.
-            mapping.refuse_huge_pages(layout.payload_bytes());
-            return Ok(MappedStore::slotted(mapping, Slots::fresh(layout, None)));
-        };
-        let media = kept.media.borrow();
-        let file = media.last().expect("the medium that was just mapped").file.try_clone();
-        let slots = file.and_then(|file| Slots::of_file(layout, &mapping, (file, name), self.is_used()));
-        let failed = format!("cannot use {}", kept.folder.path().join(name).display());
-        Ok(MappedStore::slotted(mapping, slots.map_err(ServeError::io(failed))?))
-    }
-}
-
-/// A store behind a pointer, or why there is none.
-fn any(store: Result<MappedStore, ServeError>) -> Result<AnyStore, BuildError> {
-    store.map(AnyStore::new).map_err(|error| BuildError::Media(Box::new(error)))
-}
-
-impl Media for DeviceState {
-    fn store(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
-        any(self.store_of(medium, bytes))
-    }
-    fn store_in_place(&self, medium: &str, bytes: u64) -> Result<AnyStore, BuildError> {
-        any(self.store_of_lines(medium, bytes))
+        Ok(AnyStore::new(MappedStore::streaming(mapping)))
     }
     fn array_store(&self, name: &'static str, geometry: &Geometry) -> Result<AnyStore, BuildError> {
-        any(self.store_of_array(name, geometry))
+        let layout = SlotLayout::new(geometry).map_err(ServeError::Options)?;
+        let mapping = self.mapping(name, layout.bytes())?;
+        let slots = match &self.kept {
+            None => {
+                // Payload fills slot after slot. What lies at its place in the array does not.
+                mapping.refuse_huge_pages(layout.payload_bytes());
+                Slots::fresh(layout, None)
+            }
+            Some(kept) => {
+                let media = kept.media.borrow();
+                let file = media.last().expect("the medium that was just mapped").file.try_clone();
+                let slots =
+                    file.and_then(|file| Slots::of_file(layout, &mapping, (file, name), self.is_used()));
+                let failed = format!("cannot use {}", kept.folder.path().join(name).display());
+                slots.map_err(ServeError::io(failed))?
+            }
+        };
+        Ok(AnyStore::new(MappedStore::slotted(mapping, slots)))
     }
     fn is_used(&self) -> bool {
         self.start != Start::Fresh
@@ -206,12 +198,26 @@ impl Media for DeviceState {
         // Files need not fit in memory.
         if self.filled.get() && self.kept.is_none() { Payload::All } else { Payload::AsWritten }
     }
-    fn outlive_the_program(&self) -> bool {
+    fn outlives_the_program(&self) -> bool {
         true
     }
     fn damaged(&self, medium: &str, why: String) -> BuildError {
         let path = self.kept.as_ref().map_or(medium.into(), |kept| kept.folder.path().join(medium));
-        BuildError::Media(Box::new(ServeError::State { path, why }))
+        ServeError::State { path, why }.into()
+    }
+    fn page_map(
+        &self,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand<AnyStore>,
+    ) -> Result<(Backed<AnyStore>, Time), BuildError> {
+        Backed::open(self, page, seed, nand)
+    }
+}
+
+impl From<ServeError> for BuildError {
+    fn from(error: ServeError) -> BuildError {
+        BuildError::Media(Box::new(error))
     }
 }
 
