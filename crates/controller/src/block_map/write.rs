@@ -4,7 +4,7 @@ use super::merge::Failed;
 use super::{BlockMap, Cause, DATA, IN_PLACE, Log, NOTHING};
 use crate::ControllerError;
 use crate::spare::{Kind, Spare};
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Extent, Time};
 
@@ -117,7 +117,7 @@ impl<S: Store> BlockMap<S> {
         let payload = if S::KEEPS {
             encoded = spare.encode(page.data);
             self.stamp += 1;
-            Payload { data: Data::Bytes(page.data), spare: &encoded }
+            Payload::new(page.data, &encoded)
         } else {
             Payload::default()
         };

@@ -12,7 +12,7 @@ use crate::spare::{self, Kind, Spare};
 use crate::table::BlockState;
 use crate::wear;
 use crate::{Controller, ControllerError};
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
 
@@ -230,14 +230,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         for (moved, page) in run.iter().zip(page..) {
             let beside = self.fetch(*moved, &mut data);
             let spare = beside.encode(&data);
-            let queued = self.nand.program(
-                at,
-                block,
-                page,
-                1,
-                Payload { data: Data::Bytes(&data), spare: &spare },
-                false,
-            );
+            let queued = self.nand.program(at, block, page, 1, Payload::new(&data, &spare), false);
             queued.unwrap_or_else(|error| broken(error));
             if beside.damaged {
                 self.note_damaged(moved.to);

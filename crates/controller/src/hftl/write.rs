@@ -10,7 +10,7 @@ use crate::spare::{Kind, Spare};
 use crate::table::BlockState;
 use crate::wear::{self, Take};
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
 
@@ -116,14 +116,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             if S::KEEPS {
                 spare = beside.encode(data);
             }
-            let queued = self.nand.program(
-                at,
-                block,
-                next,
-                1,
-                Payload { data: Data::Bytes(data), spare: &spare },
-                host,
-            );
+            let queued = self.nand.program(at, block, next, 1, Payload::new(data, &spare), host);
             if !matches!(queued, Ok(_) | Err(MediumError::ProgramFailed(_))) {
                 panic!("the frontier of die {die} broke a rule of the medium: {queued:?}");
             }

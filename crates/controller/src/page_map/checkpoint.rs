@@ -24,7 +24,7 @@ use super::pieces::{Moment, Pieces};
 use super::spare::{Kind, Spare};
 use crate::ControllerError;
 use crate::table::BlockState;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ticket, Time};
 use serde::{Deserialize, Serialize};
@@ -347,7 +347,7 @@ impl<S: Store> PageMap<S> {
             }
         }
         self.stats.map_units += units_per_page as u64;
-        let payload = Payload { data: Data::Bytes(&data), spare: &spare };
+        let payload = Payload::new(&data, &spare);
         match self.array.program(at, block, page, 1, payload, true) {
             Ok(_) => {
                 piece.page += 1;

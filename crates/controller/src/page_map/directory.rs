@@ -27,7 +27,7 @@ use super::pieces::Moment;
 use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Ticket, Time};
 use serde::{Deserialize, Serialize};
@@ -322,8 +322,7 @@ impl<S: Store> PageMap<S> {
         let units_per_page = self.geometry.units_per_page as u64;
         self.stats.map_units += units_per_page;
         self.stats.map.directory_units += units_per_page;
-        let written =
-            self.array.program(at, block, page, 1, Payload { data: Data::Bytes(&data), spare: &spare }, true);
+        let written = self.array.program(at, block, page, 1, Payload::new(&data, &spare), true);
         let next = self.array.next_page(block, page + 1);
         let last = done as u64 + 1 == self.checkpoint.pieces.pages_of_all();
         let tickets = if last { self.array.last_programs() } else { Vec::new() };

@@ -7,7 +7,7 @@ use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Time};
 use serde::{Deserialize, Serialize};
@@ -176,7 +176,7 @@ impl<S: Store> PageMap<S> {
             frontier.next / self.geometry.units_per_page
         };
         let held = if self.geometry.units_per_page == 1 { data } else { &frontier.data };
-        let payload = Payload { data: Data::Bytes(held), spare: &frontier.spare };
+        let payload = Payload::new(held, &frontier.spare);
         let queued = self.array.program(at, block, page, full - page, payload, over_channel);
         match queued {
             Ok(queued) => {

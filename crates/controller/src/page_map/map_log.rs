@@ -15,7 +15,7 @@ use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::table::BlockState;
 use crate::wear::Take;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Ppa, Time};
 use serde::{Deserialize, Serialize};
@@ -100,14 +100,7 @@ impl<S: Store> PageMap<S> {
             let (data, spare) = if S::KEEPS { self.encode_pages(pages) } else { Default::default() };
             self.stats.map_units += self.geometry.units_per_page as u64;
             self.stats.map.padding_units += self.geometry.units_per_page as u64 - pages.len() as u64;
-            let written = self.array.program(
-                at,
-                block,
-                page,
-                1,
-                Payload { data: Data::Bytes(&data), spare: &spare },
-                true,
-            );
+            let written = self.array.program(at, block, page, 1, Payload::new(&data, &spare), true);
             let next = self.array.next_page(block, page + 1);
             let rest =
                 if next < self.geometry.pages_per_block { self.array.pages_left(block, next) } else { 0 };

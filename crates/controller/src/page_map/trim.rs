@@ -22,7 +22,7 @@ use super::spare::{Kind, Spare};
 use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_units::{BlockId, Extent, Geometry, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
@@ -203,7 +203,7 @@ impl<S: Store> PageMap<S> {
         let count = self.journal.pending.len().min(self.records_per_page());
         let (data, spare) = if S::KEEPS { self.encode_trims(count) } else { Default::default() };
         self.stats.map_units += self.geometry.units_per_page as u64;
-        let payload = Payload { data: Data::Bytes(&data), spare: &spare };
+        let payload = Payload::new(&data, &spare);
         let Ok(queued) = self.array.program(at, block, page, 1, payload, true) else { return };
         if S::KEEPS {
             self.trims_recorded(self.journal.pending[count - 1].sequence, queued);

@@ -501,6 +501,14 @@ pub struct Payload<'a> {
     pub spare: &'a [u8],
 }
 
+impl<'a> Payload<'a> {
+    /// Bytes, and the spare areas beside them.
+    #[inline]
+    pub fn new(data: &'a [u8], spare: &'a [u8]) -> Payload<'a> {
+        Payload { data: Data::Bytes(data), spare }
+    }
+}
+
 /// The payload of a page.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {

@@ -8,7 +8,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
-/// Picoseconds from the beginning of 1970 to a day, and from day to day, of the oldest kind of timestamp, in nanoseconds.
+/// The oldest kind of timestamp has the Julian day, of which this is 1970-01-01, and nanoseconds of the day.
 const JULIAN_EPOCH: i64 = 2_440_588;
 const DAY_NS: i64 = 86_400_000_000_000;
 

@@ -1,6 +1,6 @@
 //! What a power cut does to an array: operations that had not begun never happened, those in progress are torn.
 
-use super::{Damage, Data, Erasing, Nand, Payload, SPARE_BYTES, Undo, Unsettled};
+use super::{Damage, Erasing, Nand, Payload, SPARE_BYTES, Undo, Unsettled};
 use crate::flash::programmed::Pages;
 use crate::{PowerCut, Store};
 use nvlab_units::{BlockId, Ppa, Time};
@@ -119,7 +119,7 @@ impl<S: Store> Nand<S> {
                 }
                 // The payload of a failed program was discarded.
                 if !self.is_damaged(block, page) {
-                    self.put(block, page, Payload { data: Data::Bytes(&data), spare: &spare });
+                    self.put(block, page, Payload::new(&data, &spare));
                 }
             }
             _ => self.damage(block, page, Damage::Torn),

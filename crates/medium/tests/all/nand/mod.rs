@@ -6,7 +6,7 @@ mod planes;
 mod reopen;
 
 use crate::kept::Kept;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{
     CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SPARE_BYTES, SlcMode,
 };
@@ -45,8 +45,7 @@ fn array(rules: CellRules, units_per_page: u32, seed: u64) -> Nand<MemStore> {
 fn program(nand: &mut Nand<MemStore>, page: u32, fill: u8) -> Result<(), MediumError> {
     let units = nand.units_per_page(BLOCK) as usize;
     let (data, spare) = (vec![fill; units * UNIT], vec![fill; units * SPARE_BYTES]);
-    nand.program(Time::ZERO, BLOCK, page, 1, Payload { data: Data::Bytes(&data), spare: &spare }, false)
-        .map(|_| ())
+    nand.program(Time::ZERO, BLOCK, page, 1, Payload::new(&data, &spare), false).map(|_| ())
 }
 
 /// What a unit of the block reads as, if it can be read.

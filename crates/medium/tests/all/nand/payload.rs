@@ -1,7 +1,7 @@
 //! Which payload an array gives up, and which it no longer trusts.
 
 use super::{BLOCK, UNIT, config};
-use nvlab_medium::flash::nand::{Data, DeadUnits, Payload};
+use nvlab_medium::flash::nand::{DeadUnits, Payload};
 use nvlab_medium::flash::{CellRules, Faults, FlashConfig, Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, MemStore, PowerCut, Store};
 use nvlab_units::{BlockId, Geometry, Ppa, Rng, Span, Ticket, Time};
@@ -65,7 +65,7 @@ fn array(config: FlashConfig) -> Nand<Holding> {
 fn program(nand: &mut Nand<Holding>, block: BlockId, page: u32) -> Result<Ticket, MediumError> {
     let units = nand.units_per_page(block) as usize;
     let (data, spare) = (vec![7; units * UNIT], vec![7; units * SPARE_BYTES]);
-    nand.program(Time::ZERO, block, page, 1, Payload { data: Data::Bytes(&data), spare: &spare }, false)
+    nand.program(Time::ZERO, block, page, 1, Payload::new(&data, &spare), false)
 }
 
 fn held(nand: &Nand<Holding>) -> usize {

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, UNIT, config};
 use crate::kept::Kept;
-use nvlab_medium::flash::nand::{Data, Payload};
+use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{CellRules, Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, PowerCut};
 use nvlab_units::{BlockId, Ppa, Rng, Span, Time};
@@ -44,14 +44,7 @@ fn an_array_is_found_again_in_its_store() {
                         _ => nand.pages_written(block),
                     };
                     // A page that is taken, or a block that is bad, is refused and nothing changes.
-                    let _ = nand.program(
-                        now,
-                        block,
-                        page,
-                        1,
-                        Payload { data: Data::Bytes(&data), spare: &spare },
-                        false,
-                    );
+                    let _ = nand.program(now, block, page, 1, Payload::new(&data, &spare), false);
                 }
             }
             now += Span::from_us(rng.below(1000));
