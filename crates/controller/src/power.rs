@@ -23,7 +23,8 @@ pub trait Powered: Background + Sized {
     fn power_cycle(self, at: Time) -> Result<(Self, RecoveryReport), String>;
     /// Prepares for an orderly power-off; returns when the power may be switched off.
     fn power_down(&mut self, at: Time) -> Result<Time, ControllerError>;
-    /// True if trimmed units read as zero for good after a flush; otherwise a trim is advisory.
+    /// True if trimmed units read as zero for good after a flush. Otherwise a trim is a hint: after a power cut, a trimmed unit reads as
+    /// zero or as a version that it had, not always the last.
     fn trims_last(&self) -> bool;
 }
 

@@ -345,7 +345,8 @@ impl<S: Store> Powered for BlockMap<S> {
     fn power_down(&mut self, at: Time) -> Result<Time, ControllerError> {
         self.idle_at(at)
     }
-    /// Only trims merged since survive a power cut: the spare areas do not record trims.
+    /// Only trims merged since survive a power cut: the spare areas do not record trims. The block with the newest copy of a trimmed
+    /// page may be erased before a log block that holds an older one.
     fn trims_last(&self) -> bool {
         false
     }

@@ -5,7 +5,8 @@
 //! the interrupted operation wrote it. If it acknowledges writes before they are in the cells, and loses those, it may mix all
 //! versions since the flush.
 //!
-//! A trimmed unit may keep its versions until it is written and flushed again, if trims are hints.
+//! If trims are hints, a trimmed unit may have any version that it ever had, until it is written and flushed again: a controller
+//! that does not record trims may erase the newest copy and find an older one in a block that it has not erased yet.
 
 use super::journal::{Entry, Journal, Kind};
 use super::moment::Moment;
@@ -131,6 +132,9 @@ impl Promise {
         for index in units {
             let unit = self.units.entry(index).or_insert_with(|| Unit::new(unit_bytes));
             unit.trimmed = entry.kind == Kind::Trim;
+            if unit.trimmed && !self.trims_last {
+                unit.durable = 0;
+            }
             if let Some(atoms) = self.atoms {
                 if !atoms.posted {
                     unit.before.clear();

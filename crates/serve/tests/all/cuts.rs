@@ -7,10 +7,10 @@ use nvlab_serve::cuts::{Broken, Journal, Kind, Moment, Replayer, SharedJournal, 
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_units::Rng;
 
-/// A volatile write buffer; one with a capacitor; none; a memory; a RAM disk; a map in PRAM, and file-system metadata beside it; a block
-/// map, whose merges copy;
+/// A volatile write buffer; one with a capacitor; none; a memory; a RAM disk; a map in PRAM, and file-system metadata beside it; block
+/// maps, whose merges copy;
 /// memory used in place behind Start-Gap, memory that posts writes and keeps or loses them, disks.
-const DESIGNS: [(&str, &[&str]); 13] = [
+const DESIGNS: [(&str, &[&str]); 15] = [
     ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
     ("ssd-tlc", &["media.tlc.blocks=20", "ftl.spare=55%", "ftl.buffer.size=8MiB", "array.channels=1"]),
     ("bench-4g", &["media.nand.blocks=48", "ftl.spare=30%"]),
@@ -40,6 +40,8 @@ const DESIGNS: [(&str, &[&str]); 13] = [
         ],
     ),
     ("lbftl", &["media.nand.blocks=16", "ftl.capacity=2MiB", "ftl.log.blocks=4"]),
+    ("mlc-fast", &["media.mlc.blocks=24", "media.mlc.block=64KiB", "ftl.log.share=20%"]),
+    ("mlc-bast", &["media.mlc.blocks=24", "media.mlc.block=64KiB", "ftl.log.share=20%"]),
     ("moneta", &["media.pcm.size=4MiB", "media.pcm.level.interval=2", "media.pcm.level.regions=4"]),
     ("optane-like", &["media.xpoint.size=3MiB"]),
     ("optane-like", &["media.xpoint.size=3MiB", "power.on_cut=lose-buffer"]),
