@@ -1,6 +1,6 @@
 //! A page map whose protected write buffer outlives this process: its contents are kept in a [`Battery`], too.
 
-use super::backing::{Backing, BuildError, new_page_map};
+use super::backing::{Backing, BuildError, PageMapOver, new_page_map};
 use super::battery::Battery;
 use super::{Counters, Fill, Insides, Maps, Observed, Twin};
 use nvlab_access::Attached;
@@ -24,8 +24,8 @@ pub struct Backed<S: Store> {
 }
 
 /// The battery of a protected buffer, if there is one.
-fn battery(
-    media: &Media<'_>,
+fn battery<B: Backing<Store = AnyStore> + ?Sized>(
+    media: &B,
     config: &PageMapConfig,
     geometry: &Geometry,
 ) -> Result<Option<Battery<AnyStore>>, BuildError> {
@@ -35,10 +35,9 @@ fn battery(
     Ok(Some(Battery::new(store, buffer.units, geometry)))
 }
 
-impl Backed<AnyStore> {
-    /// A controller over an array, new from the factory or recovered; returns also when it is ready.
-    pub fn open(
-        media: &Media<'_>,
+impl PageMapOver<AnyStore> for Backed<AnyStore> {
+    fn open<B: Backing<Store = AnyStore> + ?Sized>(
+        media: &B,
         page: &PageMapped,
         seed: u64,
         nand: Nand<AnyStore>,
@@ -57,7 +56,9 @@ impl Backed<AnyStore> {
             Backed::recovered(config, cache, found, battery).map_err(BuildError::Recovery)?;
         Ok((backed, Time::ZERO + report.time))
     }
+}
 
+impl Backed<AnyStore> {
     /// A controller that was used without payload, over fresh media, at rest at `at`; returns also when it is ready.
     pub(crate) fn aged(media: &Media<'_>, map: PageMap, at: Time) -> Result<(Self, Time), BuildError> {
         let battery = battery(media, map.config(), map.nand().geometry())?;

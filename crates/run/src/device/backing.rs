@@ -37,7 +37,7 @@ pub trait Backing {
     /// Where a medium keeps its bytes.
     type Store: Store + Send + 'static;
     /// A page map over such stores.
-    type PageMap: Controller + Observed + Send + 'static;
+    type PageMap: PageMapOver<Self::Store>;
     /// A store of `bytes` for the medium of this name (`nand`, `log`, `pram`, `nor`, `sram`): all zero, or what an
     /// earlier program left in it.
     fn store(&self, medium: &str, bytes: u64) -> Result<Self::Store, BuildError>;
@@ -65,13 +65,17 @@ pub trait Backing {
     fn damaged(&self, medium: &str, why: String) -> BuildError {
         BuildError::Recovery(format!("{medium}: {why}"))
     }
-    /// A page map over its array, and when it is ready.
-    fn page_map(
-        &self,
+}
+
+/// A page map over an array in such a store.
+pub trait PageMapOver<S: Store>: Controller + Observed + Send + Sized + 'static {
+    /// A page map, new from the factory or recovered; also returns when it is ready.
+    fn open<B: Backing<Store = S> + ?Sized>(
+        backing: &B,
         page: &PageMapped,
         seed: u64,
-        nand: Nand<Self::Store>,
-    ) -> Result<(Self::PageMap, Time), BuildError>;
+        nand: Nand<S>,
+    ) -> Result<(Self, Time), BuildError>;
 }
 
 /// Keeps nothing: the device only models time.
@@ -84,7 +88,16 @@ impl Backing for NoBytes {
     fn store(&self, _: &str, _: u64) -> Result<(), BuildError> {
         Ok(())
     }
-    fn page_map(&self, page: &PageMapped, seed: u64, nand: Nand) -> Result<(PageMap, Time), BuildError> {
+}
+
+/// Without bytes there is nothing to recover.
+impl PageMapOver<()> for PageMap {
+    fn open<B: Backing<Store = ()> + ?Sized>(
+        _: &B,
+        page: &PageMapped,
+        seed: u64,
+        nand: Nand,
+    ) -> Result<(PageMap, Time), BuildError> {
         Ok((new_page_map(page, seed, nand)?, Time::ZERO))
     }
 }

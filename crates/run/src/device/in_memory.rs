@@ -3,10 +3,8 @@
 use super::backed::Backed;
 use super::backing::{Backing, BuildError};
 use super::memory::{self, NotEnough};
-use nvlab_design::{PageMapped, Payload};
-use nvlab_medium::flash::Nand;
+use nvlab_design::Payload;
 use nvlab_medium::{AnyStore, MemStore};
-use nvlab_units::Time;
 
 /// Keeps what is written as long as the device exists.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +26,5 @@ impl Backing for InMemory {
     }
     fn payload(&self) -> Payload {
         if self.filled { Payload::All } else { Payload::AsWritten }
-    }
-    fn page_map(
-        &self,
-        page: &PageMapped,
-        seed: u64,
-        nand: Nand<AnyStore>,
-    ) -> Result<(Backed<AnyStore>, Time), BuildError> {
-        Backed::open(self, page, seed, nand)
     }
 }

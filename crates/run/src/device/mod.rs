@@ -38,7 +38,7 @@ pub mod served;
 
 pub use any::{AnyDevice, any};
 pub use backed::Media;
-pub use backing::{Backing, BuildError, NoBytes, new_page_map};
+pub use backing::{Backing, BuildError, NoBytes, PageMapOver, new_page_map};
 pub use build::{Visit, build};
 pub use carrying::Carrying;
 pub use in_memory::InMemory;

@@ -1,6 +1,6 @@
 //! A page map over NAND, behind a link.
 
-use super::backing::{Backing, BuildError, nand};
+use super::backing::{Backing, BuildError, PageMapOver, nand};
 use super::{
     ArrayInsides, Busy, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, Twin,
 };
@@ -20,7 +20,7 @@ pub(super) fn build<B: Backing + ?Sized>(
     backing: &B,
 ) -> Result<(B::PageMap, Time), BuildError> {
     let nand = nand(backing, "nand", design.flash_config(seed), page.slc_mode())?;
-    backing.page_map(page, seed, nand)
+    PageMapOver::open(backing, page, seed, nand)
 }
 
 fn cache<S: Store>(map: &PageMap<S>) -> CacheResult {

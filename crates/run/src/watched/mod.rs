@@ -21,7 +21,7 @@ mod words;
 
 pub use sight::{Controls, Onlooker, Sight, Step};
 
-use super::device::{self, BuildError, InMemory, NoBytes};
+use super::device::{self, BuildError, InMemory, Media, NoBytes};
 use super::precondition;
 use crate::error::RunError;
 use crate::preparation::State;
@@ -91,11 +91,12 @@ fn watch_words(
     let mut stores = own.map(|own| precondition::stores(own, design.ftl.unit_bytes()));
     let own = stores.as_mut().map(|stores| stores as &mut dyn BlockWorkload);
     let (backing, has_plug) = backing(design, plan);
+    let media: &Media<'_> = &backing;
     let watched = words::Watched { design, plan, workload, own, has_plug, onlooker, on_progress };
     match (&design.ftl, has_plug) {
-        (Ftl::Envy(envy), true) => watched.on_envy(envy, &backing),
+        (Ftl::Envy(envy), true) => watched.on_envy(envy, media),
         (Ftl::Envy(envy), false) => watched.on_envy(envy, &NoBytes),
-        (Ftl::Cached(lines), true) => watched.on_lines(lines, &backing),
+        (Ftl::Cached(lines), true) => watched.on_lines(lines, media),
         (Ftl::Cached(lines), false) => watched.on_lines(lines, &NoBytes),
         _ => Err(RunError::NotAMemory { design: plan.design_name.clone() }),
     }

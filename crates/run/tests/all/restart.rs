@@ -6,7 +6,7 @@ use nvlab_controller::PageMap;
 use nvlab_design::{Design, PageMapped};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
-use nvlab_run::device::{Backing, BuildError, Device, Visit, build, new_page_map};
+use nvlab_run::device::{Backing, BuildError, Device, PageMapOver, Visit, build, new_page_map};
 use nvlab_units::{Rng, Time};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -80,13 +80,16 @@ impl Backing for Files {
     fn is_used(&self) -> bool {
         self.used
     }
-    fn page_map(
-        &self,
+}
+
+impl PageMapOver<Mortal> for PageMap<Mortal> {
+    fn open<B: Backing<Store = Mortal> + ?Sized>(
+        backing: &B,
         page: &PageMapped,
         seed: u64,
         nand: Nand<Mortal>,
     ) -> Result<(PageMap<Mortal>, Time), BuildError> {
-        if !self.used {
+        if !backing.is_used() {
             return Ok((new_page_map(page, seed, nand)?, Time::ZERO));
         }
         let (config, cache) = (page.config(seed), page.cache.as_ref().map(|cache| cache.config));

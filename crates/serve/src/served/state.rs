@@ -16,13 +16,12 @@ use crate::ServeError;
 use crate::mapped_store::MappedStore;
 use crate::slots::{SlotLayout, Slots};
 use crate::state_folder::{Stage, StateFolder, check_format};
-use nvlab_design::{Design, PageMapped, Payload};
+use nvlab_design::{Design, Payload};
 use nvlab_medium::AnyStore;
-use nvlab_medium::flash::Nand;
 use nvlab_os::Mapping;
 use nvlab_run::device::backed::Backed;
 use nvlab_run::device::{Backing, BuildError};
-use nvlab_units::{Geometry, Time};
+use nvlab_units::Geometry;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -204,14 +203,6 @@ impl Backing for DeviceState {
     fn damaged(&self, medium: &str, why: String) -> BuildError {
         let path = self.kept.as_ref().map_or(medium.into(), |kept| kept.folder.path().join(medium));
         ServeError::State { path, why }.into()
-    }
-    fn page_map(
-        &self,
-        page: &PageMapped,
-        seed: u64,
-        nand: Nand<AnyStore>,
-    ) -> Result<(Backed<AnyStore>, Time), BuildError> {
-        Backed::open(self, page, seed, nand)
     }
 }
 

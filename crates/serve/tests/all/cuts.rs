@@ -8,8 +8,7 @@ use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_units::Rng;
 
 /// A volatile write buffer; one with a capacitor; none; a memory; a RAM disk; a map in PRAM, and file-system metadata beside it; block
-/// maps, whose merges copy;
-/// memory used in place behind Start-Gap, memory that posts writes and keeps or loses them, disks.
+/// maps, whose merges copy; memory used in place behind Start-Gap, memory that posts writes and keeps or loses them, disks.
 const DESIGNS: [(&str, &[&str]); 15] = [
     ("ssd-mlc-2010", &["media.mlc.blocks=64", "ftl.spare=30%", "ftl.buffer.size=1MiB"]),
     ("ssd-tlc", &["media.tlc.blocks=20", "ftl.spare=55%", "ftl.buffer.size=8MiB", "array.channels=1"]),
