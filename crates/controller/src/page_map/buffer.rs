@@ -90,6 +90,11 @@ impl Buffer {
         self.settled = self.settled.max(upto);
     }
 
+    /// The earliest time of a power cut, if the array allows none before `latest`.
+    pub fn sure(&self, latest: Time) -> Time {
+        self.settled.max(latest)
+    }
+
     #[inline]
     fn index(&self, slot: u64) -> usize {
         match self.slots.len() {
@@ -155,7 +160,7 @@ impl Buffer {
         let data = data.to_vec();
         self.held.insert(newest + 1, Held { lpa, sequence, admitted, data, slot, queued });
         let first = self.held.partition_point(|held| held.slot < slot);
-        let sure = self.settled.max(latest);
+        let sure = self.sure(latest);
         let versions = self.held.range(first..=newest + 1);
         let needless = versions.skip(1).take_while(|held| held.admitted <= sure).count();
         self.held.drain(first..first + needless);

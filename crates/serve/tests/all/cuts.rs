@@ -5,7 +5,7 @@ use crate::common::design;
 use nvlab_design::Design;
 use nvlab_serve::cuts::{Broken, Journal, Kind, Moment, Replayer, SharedJournal, moments, shrink};
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
-use nvlab_units::Rng;
+use nvlab_units::{Rng, Span, Time};
 
 /// A volatile write buffer; one with a capacitor; none; a memory; a RAM disk; a map in PRAM, and file-system metadata beside it; block
 /// maps, whose merges copy; memory used in place behind Start-Gap, memory that posts writes and keeps or loses them, disks.
@@ -47,25 +47,45 @@ const DESIGNS: [(&str, &[&str]); 15] = [
     ("disk-2010", &["media.disk.size=4MiB", "ftl.trim=true"]),
 ];
 
-/// What a random program does to a device, all of it within a few units, so that versions follow each other.
-fn recorded(design: &Design, seed: u64) -> Journal {
-    let journal = SharedJournal::default();
-    let options = DriveOptions { seed, time: TimeMode::Fast, ..DriveOptions::default() };
-    let drive = journal.record(Drive::open("recorded", design, &options).unwrap());
-    let (session, mut rng) = (drive.session(), Rng::new(seed));
+const MS: Span = Span::from_ps(1_000_000_000);
+
+/// What a random program does to a device, all of it within a few units, so that versions follow each other, at most `gap`
+/// apart: by turns the device is busy and idle.
+fn journal(seed: u64, gap: Span) -> Journal {
+    let (mut journal, mut rng, mut at) = (Journal::default(), Rng::new(seed), Time::ZERO);
     for number in 0..150u32 {
         let bytes = (1 + rng.below(20)) * if rng.chance(0.7) { 4096 } else { 512 };
         let offset = rng.below(64) * 4096 + rng.below(8) * 512;
-        match rng.below(8) {
-            0 => drive.trim(session, offset, bytes, false).map(drop).unwrap(),
-            1 => drive.flush(session).map(drop).unwrap(),
-            2 => drive.read(session, offset, &mut vec![0; bytes as usize]).map(drop).unwrap(),
+        at += Span::from_ps(rng.below(gap.ps()));
+        match rng.below(7) {
+            0 => journal.push(Kind::Trim, at, offset, bytes as u32, &[]),
+            1 => journal.push(Kind::Flush, at, 0, 0, &[]),
             fua => {
                 let data: Vec<u8> = (0..bytes).map(|_| rng.bits() as u8).collect();
-                drive.write(session, offset, &data, fua == 3).map(drop).unwrap();
+                journal.push(Kind::Write, at, offset, bytes as u32, &data);
+                if fua == 2 {
+                    journal.push(Kind::Flush, at, 0, 0, &[]);
+                }
             }
         }
-        journal.lock().mark(number.to_string());
+        journal.mark(number.to_string());
+    }
+    journal
+}
+
+/// What a served device records of it.
+fn recorded(design: &Design, asked: &Journal) -> Journal {
+    let journal = SharedJournal::default();
+    let options = DriveOptions { seed: 4, time: TimeMode::Fast, ..DriveOptions::default() };
+    let drive = journal.record(Drive::open("recorded", design, &options).unwrap());
+    let session = drive.session();
+    for entry in (1..=asked.len()).map(|number| asked.entry(number)) {
+        let served = match entry.kind {
+            Kind::Write => drive.write(session, entry.offset, asked.data(entry), false),
+            Kind::Trim => drive.trim(session, entry.offset, entry.bytes as u64, false),
+            Kind::Flush => drive.flush(session),
+        };
+        served.unwrap();
     }
     drive.close().unwrap();
     journal.take()
@@ -83,15 +103,17 @@ fn broken(replayer: &Replayer<'_>, journal: &Journal, after: bool) -> Option<(Mo
 fn a_device_keeps_its_promise_at_every_operation() {
     let check = |(name, sets): (&str, &[&str])| {
         let design = design(name, sets);
-        let journal = recorded(&design, 11);
-        assert!(journal.len() > 100, "{name}: {} operations", journal.len());
         let replayer = Replayer { design: &design, ignore_flush: false };
-        std::thread::scope(|scope| {
-            for after in [false, true] {
-                let (replayer, journal) = (&replayer, &journal);
-                scope.spawn(move || assert_eq!(broken(replayer, journal, after), None, "{name}"));
-            }
-        });
+        // A slow host, and one that does not wait: writes then begin long after they came.
+        let journals = [(11, 2000), (3, 30)].map(|(seed, us)| journal(seed, Span::from_ps(us * 1_000_000)));
+        for journal in &journals {
+            std::thread::scope(|scope| {
+                for after in [false, true] {
+                    let replayer = &replayer;
+                    scope.spawn(move || assert_eq!(broken(replayer, journal, after), None, "{name}"));
+                }
+            });
+        }
     };
     DESIGNS.into_iter().for_each(check);
 }
@@ -99,7 +121,7 @@ fn a_device_keeps_its_promise_at_every_operation() {
 #[test]
 fn the_whole_run_is_there_at_its_end() {
     let design = design(DESIGNS[0].0, DESIGNS[0].1);
-    let journal = recorded(&design, 4);
+    let journal = recorded(&design, &journal(4, MS));
     let replayer = Replayer { design: &design, ignore_flush: false };
     let mut array = vec![0u8; 1 << 20];
     for entry in (1..=journal.len()).map(|number| journal.entry(number)) {
@@ -123,7 +145,7 @@ fn the_whole_run_is_there_at_its_end() {
 #[test]
 fn a_lie_is_found_and_made_small() {
     let design = design(DESIGNS[0].0, DESIGNS[0].1);
-    let journal = recorded(&design, 11);
+    let journal = journal(11, MS);
     let replayer = Replayer { design: &design, ignore_flush: true };
     let (moment, _) = broken(&replayer, &journal, true).expect("a flush was ignored");
     let (small, moment) = shrink::fewer(&replayer, &journal, &moment, || true);
@@ -147,8 +169,7 @@ fn bisection_finds_an_earlier_moment() {
 
 #[test]
 fn moments_are_everywhere_and_at_every_flush() {
-    let design = design(DESIGNS[0].0, DESIGNS[0].1);
-    let journal = recorded(&design, 11);
+    let journal = journal(11, MS);
     let all = moments(&journal, 20, 500, 1);
     assert_eq!(all, moments(&journal, 20, 500, 1));
     assert!(all.is_sorted() && all.iter().all(|moment| (20..=journal.len()).contains(&moment.operation)));
