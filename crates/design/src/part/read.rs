@@ -6,7 +6,7 @@ use super::{Backup, Disk, Flash, Levelling, Part, Pcm, Ram, Words};
 use crate::bricks::memories;
 use crate::context::Context;
 use crate::toml_reader::datum::Datum;
-use nvlab_medium::flash::{BitErrors, Faults};
+use nvlab_medium::flash::{BitErrors, Faults, Slowing};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
@@ -111,6 +111,7 @@ impl Reader<'_> {
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
         let retention_years = self.retention_years();
+        let slowing = if nand { Some(None) } else { self.slowing(program, erase) };
         let faults = self.faults();
         let price = self.price();
         let interruption = match (suspend?, resume?) {
@@ -152,6 +153,7 @@ impl Reader<'_> {
             endurance: endurance?,
             endurance_spread,
             retention_years: retention_years?,
+            slowing: slowing?,
             faults,
             price,
         })
@@ -178,6 +180,26 @@ impl Reader<'_> {
             (Some(Datum::Size(bytes)), Some(Datum::Rate(rate, _))) => Some(Some((bytes, rate))),
             _ => None,
         }
+    }
+
+    /// `Some(None)`: the cells do not slow down.
+    fn slowing(&mut self, program: Option<Span>, erase: Option<Span>) -> Option<Option<Slowing>> {
+        const KEYS: [&str; 4] = ["program_worn", "erase_worn", "program_limit", "erase_limit"];
+        let mut set = |key: &str| match self.context.has(&self.path(key)) {
+            true => self.time(key).map(Some),
+            false => Some(None),
+        };
+        let [program_worn, erase_worn, program_max, erase_max] = KEYS.map(&mut set);
+        let cycles_done = self.count("cycles_done");
+        let slowing = Slowing {
+            program: program_worn?.or(program)?,
+            erase: erase_worn?.or(erase)?,
+            program_max: program_max?,
+            erase_max: erase_max?,
+            cycles_done: cycles_done?,
+        };
+        let is_any = KEYS.iter().any(|key| self.context.has(&self.path(key)));
+        Some(is_any.then_some(slowing))
     }
 
     /// Properties that only NAND uses, though the key table has them for all flash: NOR has the defaults.

@@ -19,6 +19,7 @@
 use super::cells::{Cells, FlashStats};
 use super::config::{CellRules, FlashConfig};
 use super::planes::Sense;
+use super::slowing::Slowing;
 use crate::banks::{check_range, pieces};
 use crate::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Served, Span, Ticket, Time};
@@ -31,6 +32,8 @@ pub struct NorConfig {
     /// that of one page (eNVy figure 12: 100 ns; 28F016SV: 65 ns), the program time that of one page (4 us; 6
     /// us), the erase time that of one block in every chip (50 ms; 600 ms).
     pub flash: FlashConfig,
+    /// How its cells slow down; `None`: they do not.
+    pub slowing: Option<Slowing>,
 }
 
 impl NorConfig {
@@ -43,7 +46,7 @@ impl NorConfig {
         if self.flash.timing.read.len() != 1 {
             return Err("a NOR array has one read time".into());
         }
-        Ok(())
+        self.slowing.map_or(Ok(()), |slowing| slowing.check(&self.flash))
     }
 }
 
@@ -76,6 +79,7 @@ pub struct Nor<S: Store = ()> {
     unsettled: VecDeque<Unsettled>,
     /// The latest time passed to the lanes; a cut cannot come before it (as in [`super::nand`]).
     latest: Time,
+    slowing: Option<Slowing>,
     store: S,
 }
 
@@ -94,6 +98,7 @@ impl<S: Store> Nor<S> {
             half_erased: BTreeSet::new(),
             unsettled: VecDeque::new(),
             latest: Time::ZERO,
+            slowing: config.slowing,
             store,
         }
     }
@@ -118,9 +123,29 @@ impl<S: Store> Nor<S> {
     pub fn cells(&self) -> &Cells {
         &self.cells
     }
+    /// The configuration it was made with.
+    pub fn config(&self) -> NorConfig {
+        NorConfig { flash: self.cells.config.clone(), slowing: self.slowing }
+    }
     /// What it has done so far.
     pub fn stats(&self) -> FlashStats {
         self.cells.stats()
+    }
+    /// The time of a program in a block.
+    #[inline]
+    pub fn program_time(&self, block: BlockId) -> Span {
+        match &self.slowing {
+            None => self.cells.config.timing.program,
+            Some(slowing) => slowing.program(&self.cells, block),
+        }
+    }
+    /// The time of the next erase of a block.
+    #[inline]
+    pub fn erase_time(&self, block: BlockId) -> Span {
+        match &self.slowing {
+            None => self.cells.config.timing.erase,
+            Some(slowing) => slowing.erase(&self.cells, block),
+        }
     }
     /// Resets the statistics; wear stays.
     pub fn reset_stats(&mut self) {
@@ -236,9 +261,12 @@ impl<S: Store> Nor<S> {
         let mut last = self.cells.die(die).last();
         for (at_byte, count) in pieces(offset, bytes, page) {
             let from = last;
-            last = self.cells.program(at, die, 1, true);
+            last = match self.slowing {
+                None => self.cells.program(at, die, 1, true),
+                Some(slowing) => self.cells.program_for(at, die, slowing.program(&self.cells, block)),
+            };
             self.programmed[block.0 as usize] += 1;
-            let fails = self.cells.programs_may_fail() && self.cells.program_fails(block);
+            let fails = self.program_fails(block);
             if S::KEEPS {
                 let new = &data[(at_byte - offset) as usize..(at_byte - offset + count) as usize];
                 self.clear_bits((die, from, last), at_byte, new, fails);
@@ -248,6 +276,15 @@ impl<S: Store> Nor<S> {
             }
         }
         Ok(last)
+    }
+
+    /// Whether the program just queued fails: by chance, or because it takes longer than a program may.
+    fn program_fails(&mut self, block: BlockId) -> bool {
+        if self.slowing.is_some_and(|slowing| slowing.is_program_late(&self.cells, block)) {
+            self.cells.stats.failures[1] += 1;
+            return true;
+        }
+        self.cells.programs_may_fail() && self.cells.program_fails(block)
     }
 
     /// Queues the programming of `count` whole pages from `first` on, in one block, each after `transfer`, the
@@ -271,7 +308,7 @@ impl<S: Store> Nor<S> {
             self.check_pages(block, first, data)?;
         }
         let mut last = Ticket::default();
-        let program = self.cells.config.timing.program;
+        let program = self.program_time(block);
         // With payload each page has its own undo record: a cut may keep some of them.
         let (steps, pages) = if S::KEEPS { (count, 1) } else { (1, count) };
         for step in 0..steps {
@@ -333,8 +370,10 @@ impl<S: Store> Nor<S> {
         let die = self.geometry().die_of(block);
         let from = self.cells.die(die).last();
         let programmed = std::mem::take(&mut self.programmed[block.0 as usize]);
-        let to = self.cells.erase(at, die, self.geometry().pages_per_block.saturating_sub(programmed));
-        let fails = self.cells.erase_fails(block, false);
+        let skipped = self.geometry().pages_per_block.saturating_sub(programmed);
+        let is_late = self.slowing.is_some_and(|slowing| slowing.is_erase_late(&self.cells, block));
+        let to = self.cells.erase_for(at, die, self.erase_time(block), skipped);
+        let fails = self.erase_fails(block, is_late);
         if S::KEEPS {
             self.latest = self.latest.max(at);
             let (offset, bytes) = self.range_of(block);
@@ -351,6 +390,14 @@ impl<S: Store> Nor<S> {
             true => Err(MediumError::EraseFailed(block)),
             false => Ok(to),
         }
+    }
+
+    /// Whether the erase just queued fails: by chance, because the block is worn out, or because it takes longer than an
+    /// erase may.
+    fn erase_fails(&mut self, block: BlockId, is_late: bool) -> bool {
+        let fails = self.cells.erase_fails(block, false);
+        self.cells.stats.failures[2] += (is_late && !fails) as u64;
+        fails || is_late
     }
 
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).

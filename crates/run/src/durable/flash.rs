@@ -84,11 +84,12 @@ impl NorFlash {
         }
         let mut is_under_way = false;
         while let Some(&block) = own.put_off.front() {
-            let took = idle.min(erase_span(&array).saturating_sub(own.progress));
+            let erase = array.erase_time(BlockId(block));
+            let took = idle.min(erase.saturating_sub(own.progress));
             own.progress += took;
             idle = idle.saturating_sub(took);
             is_under_way = took > Span::ZERO;
-            if own.progress < erase_span(&array) {
+            if own.progress < erase {
                 break;
             }
             self.erased(&mut array, &mut own, block)?;
@@ -126,7 +127,8 @@ impl NorFlash {
 
     fn wait_for_first(&self, array: &mut Array, own: &mut Own) -> io::Result<()> {
         let Some(&block) = own.put_off.front() else { return Ok(()) };
-        let (from, left) = (self.clock.now(), erase_span(array).saturating_sub(own.progress));
+        let left = array.erase_time(BlockId(block)).saturating_sub(own.progress);
+        let from = self.clock.now();
         if let Err(cut) = self.clock.until(Activity::Erase, from + left) {
             own.progress += cut.since(from);
             tear(array, own);
@@ -169,10 +171,6 @@ impl NorFlash {
         let end = array.finish(DIE, ticket, own.now);
         self.done(array, own, activity, end)
     }
-}
-
-fn erase_span(array: &Array) -> Span {
-    array.cells().config.timing.erase
 }
 
 /// The power fails during a deferred erase; the others have not begun.
