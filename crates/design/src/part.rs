@@ -135,6 +135,8 @@ pub struct Ram {
     pub cells: Words,
     /// What keeps the contents while the power is off.
     pub backup: Backup,
+    /// The current that takes, uA for each GiB, if known.
+    pub retention_ua_per_gib: Option<u32>,
     /// Price by capacity.
     pub price: Option<Price>,
 }

@@ -104,6 +104,9 @@ pub struct RunResult {
     pub closed_loop: bool,
     /// What it costs.
     pub price: Price,
+    /// Current that preserves the contents of all RAM while the power is off, mA; `None` without RAM, or if a part does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_ma: Option<f64>,
     /// Bytes of memory the controller's tables take in this simulator, and per logical unit.
     pub controller_memory_bytes: u64,
     /// Transfers between memories used in place and the host: bursts of the memory bus if the processor moves the data,
@@ -609,6 +612,9 @@ pub struct DurableResult {
     /// Of those of its record, bytes that were written before the commit.
     #[serde(default)]
     pub ahead_bytes: f64,
+    /// Of those, bytes that no commit used: another record came first, or they were stored again.
+    #[serde(default)]
+    pub ahead_wasted_bytes: f64,
     /// Bytes of all records over those the log takes.
     pub fills: f64,
     /// Times the log was truncated, and bytes that this wrote to the data.
@@ -639,12 +645,12 @@ pub struct DurableTime {
     pub apply: f64,
 }
 
-/// What a mount after a power cut costs.
+/// What a mount after a power cut costs, or the restart of a log of recoverable memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MountResult {
     /// Simulated time, s.
     pub time_s: f64,
-    /// Pages of NAND read for it.
+    /// Pages of flash read for it.
     pub nand_reads: u64,
 }
 

@@ -154,9 +154,9 @@ impl Kind for Recoverable {
     fn serves(&self) -> Serves {
         Serves::Commits
     }
-    /// The segment, the memory that is mapped, and the log.
+    /// The segment, the memory that is mapped, and the log; for a restart at the end another segment and log.
     fn memory_bytes(&self, _: &Design, _: Payload) -> u64 {
-        2 * self.memory_bytes + self.log_bytes
+        3 * self.memory_bytes + 2 * self.log_bytes
     }
 }
 

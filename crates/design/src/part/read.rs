@@ -79,9 +79,9 @@ impl Reader<'_> {
     }
 
     /// `Some(None)`: the part does not state it.
-    fn retention_years(&mut self) -> Option<Option<u32>> {
-        match self.context.has(&self.path("retention_years")) {
-            true => self.count("retention_years").map(Some),
+    fn count_or_none(&mut self, key: &str) -> Option<Option<u32>> {
+        match self.context.has(&self.path(key)) {
+            true => self.count(key).map(Some),
             false => Some(None),
         }
     }
@@ -110,7 +110,7 @@ impl Reader<'_> {
         let transfer = if nand { self.rate("transfer") } else { Some(Rate::from_bytes_per_second(0)) };
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
-        let retention_years = self.retention_years();
+        let retention_years = self.count_or_none("retention_years");
         let slowing = if nand { Some(None) } else { self.slowing(program, erase) };
         let faults = self.faults();
         let price = self.price();
@@ -407,6 +407,7 @@ impl Reader<'_> {
         ];
         let (cells, backup) = (self.words(), self.choice("backup", &meanings));
         let (hold, price) = (self.time_or_none("hold"), self.price());
+        let retention_ua_per_gib = self.count_or_none("retention_ua_per_gib");
         let backup = match backup?(hold?) {
             Some(backup) => backup,
             None => {
@@ -416,7 +417,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        Some(Ram { cells: cells?, backup, price })
+        Some(Ram { cells: cells?, backup, retention_ua_per_gib: retention_ua_per_gib?, price })
     }
 
     fn disk(&mut self) -> Option<Disk> {

@@ -25,7 +25,7 @@ const DIE: u32 = 0;
 pub type Array = Nor<MemStore>;
 
 /// Erases that were put off, and the time of the array.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Own {
     now: Time,
     put_off: VecDeque<u32>,
@@ -51,6 +51,17 @@ impl NorFlash {
         let store = MemStore::new(Array::store_bytes(&config.flash.geometry));
         let array = Arc::new(Mutex::new(Nor::new(config, store)));
         NorFlash { array, own: Arc::default(), puts_off, clock }
+    }
+
+    /// Another array, as this one would be if the power failed now and came back at once.
+    pub(super) fn after_cut(&self, clock: Clock) -> NorFlash {
+        let array = Arc::new(Mutex::new(self.array().clone()));
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let copy = NorFlash { array, own: Arc::new(Mutex::new(own)), puts_off: self.puts_off, clock };
+        copy.clock.cut_at(copy.clock.now());
+        copy.begin().expect_err("the power failed");
+        copy.clock.cut_at(Time::MAX);
+        copy
     }
 
     /// The array itself.
