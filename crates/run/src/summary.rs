@@ -47,7 +47,7 @@ pub fn summarize(
     span: Span,
     busy_span: Span,
 ) -> RunResult {
-    let seconds = span.seconds().max(1e-12);
+    let [seconds, busy_s] = [span, busy_span].map(|span| span.seconds().max(1e-12));
     let op = |op: Op| op_result(&totals[op as usize], seconds);
     let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
     let media = media(design, insides, seconds);
@@ -74,10 +74,7 @@ pub fn summarize(
         commit: OpResult::default(),
         transaction: op_result(&totals[TRANSACTION], seconds),
         write_amplification: write_amplification(insides),
-        flash: insides
-            .flash
-            .as_ref()
-            .map(|flash| flash_result(flash, insides, busy_span.seconds().max(1e-12))),
+        flash: insides.flash.as_ref().map(|flash| flash_result(flash, insides, busy_s)),
         lifetime: Lifetime {
             caveat: years_of(&media).and_then(|_| caveat(&media)).or_else(|| caveat_of_lines(insides)),
             ..lifetime(insides, &media, design, host_bytes, seconds)

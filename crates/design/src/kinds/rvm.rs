@@ -144,9 +144,9 @@ impl Kind for Recoverable {
             design.disk_config(disk, 0).check()?;
         }
         match self.device {
-            LogDevice::Flash { .. } | LogDevice::FlashDisk { .. } | LogDevice::Hybrid { .. } => {
-                self.nor_config(design, Span::ZERO, 0).check()
-            }
+            LogDevice::Flash { program, .. }
+            | LogDevice::FlashDisk { program, .. }
+            | LogDevice::Hybrid { program, .. } => self.nor_config(design, program, 0).check(),
             LogDevice::BatteryRam { .. } => design.ram_config(&self.medium, 0).check(),
             LogDevice::Disk => design.disk_config(&self.medium, 0).check(),
         }

@@ -1,12 +1,13 @@
 //! From the keys of a medium to a [`Part`].
 
 mod senses;
+mod slowing;
 
 use super::{Backup, Disk, Flash, Levelling, Part, Pcm, Ram, Words};
 use crate::bricks::memories;
 use crate::context::Context;
 use crate::toml_reader::datum::Datum;
-use nvlab_medium::flash::{BitErrors, Faults, Slowing};
+use nvlab_medium::flash::{BitErrors, Faults};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
@@ -119,12 +120,7 @@ impl Reader<'_> {
             (None, _) => Interruption::Wait,
         };
         let (pages_per_block, one_shot) = (pages_per_block?, one_shot?);
-        if !pages_per_block.is_multiple_of(one_shot) {
-            let problem =
-                format!("a block of {pages_per_block} pages cannot be programmed {one_shot} pages at a time");
-            self.context.wrong(&self.path("one_shot"), problem, "a divisor of the pages of a block");
-            return None;
-        }
+        self.check_one_shot(pages_per_block, one_shot)?;
         let (cell, page_bytes, oob_bytes, faults) = (cell?, page_bytes?, oob_bytes?, faults?);
         let (copy_back, endurance_spread) = (copy_back?, endurance_spread?);
         if !nand {
@@ -182,32 +178,23 @@ impl Reader<'_> {
         }
     }
 
-    /// `Some(None)`: the cells do not slow down.
-    fn slowing(&mut self, program: Option<Span>, erase: Option<Span>) -> Option<Option<Slowing>> {
-        const KEYS: [&str; 4] = ["program_worn", "erase_worn", "program_limit", "erase_limit"];
-        let mut set = |key: &str| match self.context.has(&self.path(key)) {
-            true => self.time(key).map(Some),
-            false => Some(None),
-        };
-        let [program_worn, erase_worn, program_max, erase_max] = KEYS.map(&mut set);
-        let cycles_done = self.count("cycles_done");
-        let slowing = Slowing {
-            program: program_worn?.or(program)?,
-            erase: erase_worn?.or(erase)?,
-            program_max: program_max?,
-            erase_max: erase_max?,
-            cycles_done: cycles_done?,
-        };
-        let is_any = KEYS.iter().any(|key| self.context.has(&self.path(key)));
-        Some(is_any.then_some(slowing))
-    }
-
     /// Properties that only NAND uses, though the key table has them for all flash: NOR has the defaults.
     fn check_nand_only(&mut self, oob: u64, copy_back: bool, spread: f64) -> Option<()> {
         let set = [("oob", oob > 0), ("copy_back", copy_back), ("endurance_spread", spread > 0.0)];
         let Some((key, _)) = set.into_iter().find(|(_, set)| *set) else { return Some(()) };
         let path = self.path(key);
         self.context.wrong(&path, format!("`{path}` does not apply to NOR flash"), "leave it out");
+        None
+    }
+
+    /// A block is programmed in whole operations.
+    fn check_one_shot(&mut self, pages_per_block: u32, one_shot: u32) -> Option<()> {
+        if pages_per_block.is_multiple_of(one_shot) {
+            return Some(());
+        }
+        let problem =
+            format!("a block of {pages_per_block} pages cannot be programmed {one_shot} pages at a time");
+        self.context.wrong(&self.path("one_shot"), problem, "a divisor of the pages of a block");
         None
     }
 
