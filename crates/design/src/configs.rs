@@ -6,7 +6,7 @@ use super::{Design, Medium, PathKind};
 use nvlab_medium::StartGapConfig;
 use nvlab_medium::banks::Access;
 use nvlab_medium::disk::{DiskConfig, Seek, TornSector};
-use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, PlaneReads};
+use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, PlaneReads, Slowing};
 use nvlab_medium::pcm::{LineWear, PcmConfig, Selection, Tear};
 use nvlab_medium::ram::{Backup, RamConfig};
 use nvlab_units::{Geometry, Rate};
@@ -153,6 +153,11 @@ impl Design {
             None => Ok(config.capacity_bytes),
             Some(levelling) => levelling.capacity_bytes(config.capacity_bytes, config.atomic_bytes),
         }
+    }
+
+    /// How the cells of the data medium slow down, if it is NOR flash whose cells do.
+    pub(super) fn slowing(&self) -> Option<Slowing> {
+        self.media.get(self.ftl.medium())?.part.nor()?.slowing
     }
 
     /// Cost of the media. The data medium counts with all its dies, a log with its blocks, any other medium once.

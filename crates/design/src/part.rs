@@ -7,7 +7,7 @@ mod read;
 
 pub use read::read;
 
-use nvlab_medium::flash::{Faults, Registers};
+use nvlab_medium::flash::{Faults, Registers, Slowing};
 use nvlab_units::quantity::Price;
 use nvlab_units::{Interruption, Rate, Span};
 
@@ -69,6 +69,8 @@ pub struct Flash {
     pub endurance_spread: f64,
     /// Years a lightly worn cell keeps its data; `None`: not limited.
     pub retention_years: Option<u32>,
+    /// NOR: how the cells slow down; `None`: they do not.
+    pub slowing: Option<Slowing>,
     /// The fault model; the seed is 0 here.
     pub faults: Faults,
     /// Price by raw capacity.
@@ -133,6 +135,8 @@ pub struct Ram {
     pub cells: Words,
     /// What keeps the contents while the power is off.
     pub backup: Backup,
+    /// The current that takes, uA for each GiB, if known.
+    pub retention_ua_per_gib: Option<u32>,
     /// Price by capacity.
     pub price: Option<Price>,
 }

@@ -46,7 +46,10 @@ pub(super) fn run(
     let before = Before::of(&host);
     let closed_loop = workload.pacing() != Pacing::Open;
     let mut meter = Meter::new(origin, counters(&host), plan.requests_asked).until(plan.limit.goal);
-    let progress = drive(&mut host, &mut workload, plan, &mut meter, on_progress)?;
+    let mut progress = drive(&mut host, &mut workload, plan, &mut meter, on_progress)?;
+    let mount = host.restart().map_err(|error| broken(plan, format_args!("the restart failed: {error}")))?;
+    host.truncate().map_err(|error| broken(plan, format_args!("the last truncation failed: {error}")))?;
+    progress.now = host.clock.now();
     let progress = checked(plan, Ok(progress), origin)?;
     within_time(progress.now, progress.requests).map_err(|source| failed(plan, source))?;
     verify(&*workload, &host).map_err(|why| broken(plan, why))?;
@@ -61,7 +64,7 @@ pub(super) fn run(
     let mut result = summary::summarize(design, plan, &insides, prepared, &totals, span, span);
     (result.series, result.precision) = (series, precision);
     result.wall_s = clock.elapsed().as_secs_f64();
-    Ok(RunResult { closed_loop, arrivals, durable: Some(durable), ..result })
+    Ok(RunResult { closed_loop, arrivals, mount, durable: Some(durable), ..result })
 }
 
 fn broken(plan: &RunPlan, why: impl Display) -> RunError {
@@ -167,7 +170,7 @@ impl Programs {
     }
 }
 
-/// The inner loop, and the truncation at the end.
+/// The inner loop.
 fn drive(
     host: &mut Host,
     workload: &mut AnyDurableWorkload,
@@ -220,8 +223,6 @@ fn drive(
             }
         }
     }
-    host.truncate().map_err(|error| broken(plan, format_args!("the last truncation failed: {error}")))?;
-    progress.now = host.clock.now();
     Ok(progress)
 }
 
@@ -335,6 +336,7 @@ fn durable(
         record_bytes: per_transaction(statistics.logged_bytes),
         written_bytes: per_transaction(written(host) - before.written),
         ahead_bytes: per_transaction(statistics.ahead_bytes),
+        ahead_wasted_bytes: per_transaction(statistics.ahead_wasted_bytes),
         fills: statistics.logged_bytes as f64 / recoverable.log_bytes as f64,
         truncations: statistics.truncations,
         applied_bytes: statistics.applied_bytes,

@@ -2,6 +2,7 @@
 //! field is never renamed within a schema version.
 
 mod doubts;
+mod durable;
 mod lifetime;
 mod map;
 mod precondition;
@@ -12,6 +13,7 @@ mod tenants;
 
 pub use doubts::Precision;
 pub use doubts::{EXACT, is_life, plus_minus};
+pub use durable::{DurableResult, DurableTime};
 pub use lifetime::{LaterLevelling, Lifetime};
 pub use map::MapResult;
 pub use precondition::{PassResult, Precondition};
@@ -104,6 +106,9 @@ pub struct RunResult {
     pub closed_loop: bool,
     /// What it costs.
     pub price: Price,
+    /// Current that preserves the contents of all RAM while the power is off, mA; `None` without RAM, or if a part does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_ma: Option<f64>,
     /// Bytes of memory the controller's tables take in this simulator, and per logical unit.
     pub controller_memory_bytes: u64,
     /// Transfers between memories used in place and the host: bursts of the memory bus if the processor moves the data,
@@ -591,60 +596,12 @@ pub struct RouteResult {
     pub clusters_trimmed: u64,
 }
 
-/// Figures of a log of recoverable memory. The writes of the run are its commits, their bytes those of the records.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DurableResult {
-    /// The device of the log: `flash`, `flash-disk`, `battery-ram`, `disk`, `hybrid`.
-    pub log: String,
-    /// Bytes of records the log takes before it is truncated, and bytes over which their wear is spread.
-    pub log_bytes: u64,
-    /// See `log_bytes`.
-    pub usable_bytes: u64,
-    /// Bytes of a transaction, mean: in its ranges, in its record, written to the device of the log.
-    pub range_bytes: f64,
-    /// See `range_bytes`.
-    pub record_bytes: f64,
-    /// See `range_bytes`.
-    pub written_bytes: f64,
-    /// Of those of its record, bytes that were written before the commit.
-    #[serde(default)]
-    pub ahead_bytes: f64,
-    /// Bytes of all records over those the log takes.
-    pub fills: f64,
-    /// Times the log was truncated, and bytes that this wrote to the data.
-    pub truncations: u64,
-    /// See `truncations`.
-    pub applied_bytes: u64,
-    /// Where the time went.
-    pub time: DurableTime,
-}
-
-/// Shares of the time of a run of transactions on recoverable memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DurableTime {
-    /// The program: it computes, or waits for the next transaction.
-    pub compute: f64,
-    /// Compressing records.
-    pub compress: f64,
-    /// Decompressing what is applied.
-    #[serde(default)]
-    pub decompress: f64,
-    /// Writing records and status to the log.
-    pub write: f64,
-    /// Erasing blocks of the log.
-    pub erase: f64,
-    /// Reading the log in order to apply it.
-    pub read: f64,
-    /// Writing what it changed to the data.
-    pub apply: f64,
-}
-
-/// What a mount after a power cut costs.
+/// What a mount after a power cut costs, or the restart of a log of recoverable memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MountResult {
     /// Simulated time, s.
     pub time_s: f64,
-    /// Pages of NAND read for it.
+    /// Pages of flash read for it.
     pub nand_reads: u64,
 }
 

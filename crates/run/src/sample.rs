@@ -148,6 +148,7 @@ pub fn run(name: &str, seed: u64) -> RunResult {
         closed_loop: true,
         lifetime: lifetime(),
         price: price(),
+        retention_ma: None,
         controller_memory_bytes: 240 << 20,
         transfers: None,
         unwritten_read_share: 0.0,

@@ -28,6 +28,14 @@ fn price(design: &Design) -> Price {
     }
 }
 
+/// What all RAM of a design takes while the power is off, mA.
+fn retention_ma(design: &Design) -> Option<f64> {
+    let ram = design.media.values().filter_map(|medium| medium.part.ram());
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    let each = ram.map(|ram| Some(gib(ram.cells.size_bytes) * ram.retention_ua_per_gib? as f64 / 1000.0));
+    each.sum::<Option<f64>>().filter(|_| design.media.values().any(|medium| medium.part.ram().is_some()))
+}
+
 /// Everything but the series and the wall time: what a device did in a run of `span`, of which it was busy with requests
 /// for `busy_span`.
 pub fn summarize(
@@ -39,7 +47,7 @@ pub fn summarize(
     span: Span,
     busy_span: Span,
 ) -> RunResult {
-    let seconds = span.seconds().max(1e-12);
+    let [seconds, busy_s] = [span, busy_span].map(|span| span.seconds().max(1e-12));
     let op = |op: Op| op_result(&totals[op as usize], seconds);
     let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
     let media = media(design, insides, seconds);
@@ -66,10 +74,7 @@ pub fn summarize(
         commit: OpResult::default(),
         transaction: op_result(&totals[TRANSACTION], seconds),
         write_amplification: write_amplification(insides),
-        flash: insides
-            .flash
-            .as_ref()
-            .map(|flash| flash_result(flash, insides, busy_span.seconds().max(1e-12))),
+        flash: insides.flash.as_ref().map(|flash| flash_result(flash, insides, busy_s)),
         lifetime: Lifetime {
             caveat: years_of(&media).and_then(|_| caveat(&media)).or_else(|| caveat_of_lines(insides)),
             ..lifetime(insides, &media, design, host_bytes, seconds)
@@ -77,6 +82,7 @@ pub fn summarize(
         closed_loop: false,
         media,
         price: price(design),
+        retention_ma: retention_ma(design),
         controller_memory_bytes: insides.memory_bytes,
         transfers: insides.transfers,
         arrivals: None,

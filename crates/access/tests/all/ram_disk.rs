@@ -61,7 +61,8 @@ fn memory() -> Envy<MemStore> {
         stripe_bytes: 4096,
         seed: 1,
     };
-    let nor = Nor::new(NorConfig { flash }, MemStore::new(Nor::<MemStore>::store_bytes(&geometry)));
+    let nor =
+        Nor::new(NorConfig { flash, slowing: None }, MemStore::new(Nor::<MemStore>::store_bytes(&geometry)));
     let sram = Ram::new(ram.clone(), MemStore::new(ram.capacity_bytes));
     Envy::new(config, nor, sram).unwrap()
 }

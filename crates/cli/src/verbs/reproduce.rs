@@ -145,6 +145,20 @@ fn page(output: &Output, args: &Reproduce, measured: &[Measured<'_>]) -> Result<
     Ok(())
 }
 
+/// Prints which notes say that another number was measured; returns how many.
+fn stale_notes(output: &Output, judged: &[(&Experiment, Vec<Judged<'_>>)]) -> usize {
+    let all = judged.iter().flat_map(|(experiment, judged)| judged.iter().map(|one| (&experiment.name, one)));
+    let stale = all.filter(|(_, one)| one.is_note_stale());
+    let say = |(name, one): (&String, &Judged<'_>)| {
+        let [_, measured, _] = reproduce::page::shown(one);
+        output.error(format_args!(
+            "{name}, {}: measured {measured}, but its note says: {}",
+            one.row.claim, one.row.note
+        ));
+    };
+    stale.map(say).count()
+}
+
 fn verdict(
     output: &Output,
     judged: &[(&Experiment, Vec<Judged<'_>>)],
@@ -155,10 +169,12 @@ fn verdict(
         |verdict| judged.iter().flat_map(|(_, judged)| judged).filter(|one| one.verdict == verdict).count();
     let (differs, missing) = (count(Verdict::Differs), count(Verdict::Missing));
     output.note(reproduce::summary(judged.iter().flat_map(|(_, judged)| judged)));
+    let stale = stale_notes(output, judged);
     if failed > 0 {
         return Err(Failure::Points(format!("{failed} of {points} points have no result")));
     }
     match differs + missing {
+        0 if stale > 0 => Err(Failure::Check(format!("{stale} notes say that another number was measured"))),
         0 => Ok(()),
         _ => Err(Failure::Check(format!(
             "{differs} claims differ from the measurement, {missing} could not be measured"

@@ -216,7 +216,7 @@ impl<S: Store> Envy<S> {
         };
         self.crossed(self.segment_of(moving[0].from), target, last);
         self.segments[target as usize].last = last;
-        self.count(cause, count, transfer + self.nor.cells().config.timing.program);
+        self.count(cause, count, transfer + self.nor.program_time(BlockId(target)));
     }
 
     fn count(&mut self, cause: CopyCause, pages: u32, each: Span) {
@@ -278,13 +278,13 @@ impl<S: Store> Envy<S> {
     /// Queues the erase itself, after all records are written.
     pub(super) fn queue_erase(&mut self, at: Time, number: u32) {
         let die = self.die_of_segment(number);
+        self.stats.erase_time += self.nor.erase_time(BlockId(number));
         let erased = self.nor.erase(at.max(self.written), BlockId(number));
         let ticket = erased.expect("an erase of a part without faults");
         if S::KEEPS {
             self.dies[die as usize].in_flight.push_back(Completion::erase(ticket, number));
         }
         self.stats.erases += 1;
-        self.stats.erase_time += self.nor.cells().config.timing.erase;
     }
 
     /// If a segment just cleaned is much more worn than the least worn of its die, moves the data of the latter,

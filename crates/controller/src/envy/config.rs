@@ -3,7 +3,7 @@
 use super::table::{RECORD, SramCounts, SramLayout};
 use crate::cleaning::SegmentCleaning;
 use crate::cleaning::gathering::{Gathering, Locality};
-use nvlab_medium::flash::FlashConfig;
+use nvlab_medium::flash::NorConfig;
 use nvlab_medium::ram::{Backup, RamConfig};
 use nvlab_units::{Geometry, Span};
 
@@ -92,9 +92,10 @@ impl EnvyConfig {
     }
 
     /// Checks that the controller can work on these media; otherwise returns the reason.
-    pub fn check(&self, flash: &FlashConfig, ram: &RamConfig) -> Result<(), String> {
+    pub fn check(&self, nor: &NorConfig, ram: &RamConfig) -> Result<(), String> {
+        nor.check()?;
+        let flash = &nor.flash;
         let geometry = &flash.geometry;
-        geometry.check()?;
         if geometry.units_per_page != 1 {
             return Err(format!(
                 "a page of eNVy is written by one program: units per page must be 1, not {}",
@@ -113,8 +114,9 @@ impl EnvyConfig {
             || faults.erase_failure > 0.0
             || faults.wear_out
             || faults.bit_errors.is_some()
+            || nor.slowing.is_some_and(|slowing| slowing.has_limits())
         {
-            return Err("eNVy does not handle failing segments: the array must have no faults".into());
+            return Err("eNVy does not handle failing segments: the array must have no faults and no limits to its times".into());
         }
         self.check_host(geometry, ram)?;
         self.check_space(geometry)?;

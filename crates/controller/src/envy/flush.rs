@@ -2,7 +2,7 @@
 
 use super::{Envy, NO_SEGMENT, NOTHING, Role};
 use nvlab_medium::Store;
-use nvlab_units::{Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Ppa, Ticket, Time};
 
 impl<S: Store> Envy<S> {
     /// Queues flushes of pages above `flush_at`, as far as the spare segments allow.
@@ -84,7 +84,7 @@ impl<S: Store> Envy<S> {
         self.buffer.flushed += 1;
         self.flushes += 1;
         self.stats.flushed_pages += 1;
-        self.stats.flush_time += transfer + self.nor.cells().config.timing.program;
+        self.stats.flush_time += transfer + self.nor.program_time(BlockId(active));
         Some(now)
     }
 

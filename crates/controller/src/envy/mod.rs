@@ -153,7 +153,7 @@ impl<S: Store> Envy<S> {
 
     /// A controller whose tables are not yet filled.
     fn empty(config: EnvyConfig, nor: Nor<S>, sram: Ram<S>) -> Result<Envy<S>, String> {
-        config.check(&nor.cells().config, sram.config())?;
+        config.check(&nor.config(), sram.config())?;
         let geometry = *nor.geometry();
         let erases = nor.cells().erase_counts();
         let pools = segments::pools(&config, &geometry);

@@ -132,6 +132,21 @@ pub const KEYS: &[Key] = &[
         ),
     key("media.*.page_buffer_rate", &["nor"], Shape::Rate, Nothing("no page buffers"), "\"465 KiB/s\"")
         .about("Rate at which one chip programs through its page buffers, one filling while the other is programmed."),
+    key("media.*.program_worn", &["nor"], Shape::Time, Nothing("programs do not slow down"), "\"10 us\"").about(
+        "Program time at the rated endurance, at least that of a fresh part; it grows by the same amount with each cycle, also \
+         beyond. (eNVy section 2: each operation slightly degrades the times.)",
+    ),
+    key("media.*.erase_worn", &["nor"], Shape::Time, Nothing("erases do not slow down"), "\"100 ms\"")
+        .about("Erase time at the rated endurance; see `program_worn`."),
+    key("media.*.program_limit", &["nor"], Shape::Time, Nothing("no limit"), "\"250 us\"").about(
+        "A program that takes longer has failed. (eNVy section 2: 250 us.) eNVy does not handle failures.",
+    ),
+    key("media.*.erase_limit", &["nor"], Shape::Time, Nothing("no limit"), "\"10 s\"")
+        .about("An erase that takes longer has failed, and its block is bad. (eNVy section 2: 10 s.)"),
+    key("media.*.cycles_done", &["nor"], Shape::Count { min: 0, max: u32::MAX as u64 }, Is("0"), "50_000").about(
+        "Cycles every block has done before the run. Only `program_worn` and `erase_worn` depend on them: figures of wear \
+         count the run alone.",
+    ),
     key("media.*.suspend", FLASH, Shape::TimeOrNone, Is("none"), "\"20 us\"").about(
         "A read suspends a program or erase in progress and starts after this time; \"none\": it waits until that \
          operation is done.",

@@ -50,6 +50,8 @@ pub const KEYS: &[Key] = &[
         "How long the battery or capacitor preserves the contents; \"none\": longer than any outage (not allowed for a \
          capacitor).",
     ),
+    key("media.*.retention_ua_per_gib", &["ram"], Shape::Count { min: 0, max: 1_000_000_000 }, Nothing("not known"), "2_000")
+        .about("Current that preserves the contents while power is off, in uA per GiB. (eNVy figure 1: SRAM 2 mA, DRAM 1 A.)"),
     key("media.*.sector", &["disk"], Shape::Size { min: 1, max: 1 << 16 }, Is("512 B"), "\"512 B\"")
         .about("Sector size."),
     key("media.*.seek", &["disk"], Shape::Time, Required, "\"8.5 ms\"")

@@ -98,7 +98,7 @@ impl Kind for Envy {
     fn check(&self, design: &Design) -> Result<(), String> {
         let ram = self.ram_config(design, 0);
         ram.check()?;
-        self.config.check(&self.nor_config(design, 0).flash, &ram)
+        self.config.check(&self.nor_config(design, 0), &ram)
     }
     fn serves(&self) -> Serves {
         Serves::Words
@@ -130,8 +130,10 @@ impl Envy {
     /// for it; a word the host loads lies in one step.
     pub fn nor_config(&self, design: &Design, seed: u64) -> NorConfig {
         let mut flash = design.flash_config(seed);
-        flash.timing.program = flash.timing.program * self.page_steps as u64;
-        NorConfig { flash }
+        let step = flash.timing.program;
+        flash.timing.program = step * self.page_steps as u64;
+        let slowing = design.slowing().map(|slowing| slowing.of_step(step, flash.timing.program));
+        NorConfig { flash, slowing }
     }
 
     /// The memory of page table and buffer of a design, for [`nvlab_medium::ram`]. It is at least as large as this

@@ -131,18 +131,22 @@ impl Kind for Recoverable {
             && self.truncate_at.is_some()
         {
             let faults = design.flash_config(0).faults;
-            if spares > 0 || faults.wear_out || faults.erase_failure > 0.0 {
+            let is_limited = design.slowing().is_some_and(|slowing| slowing.has_limits());
+            if spares > 0 || faults.wear_out || faults.erase_failure > 0.0 || is_limited {
                 let why = "`ftl.log.truncate_at`: background erases cannot fail; leave out spares and failing erases";
                 return Err(why.into());
             }
+        }
+        if matches!(self.device, LogDevice::FlashDisk { .. }) && design.slowing().is_some() {
+            return Err("`ftl.log.on`: cells that slow down are not simulated behind a flash disk".into());
         }
         for disk in self.data.iter().chain(&self.large) {
             design.disk_config(disk, 0).check()?;
         }
         match self.device {
-            LogDevice::Flash { .. } | LogDevice::FlashDisk { .. } | LogDevice::Hybrid { .. } => {
-                self.nor_config(design, Span::ZERO, 0).check()
-            }
+            LogDevice::Flash { program, .. }
+            | LogDevice::FlashDisk { program, .. }
+            | LogDevice::Hybrid { program, .. } => self.nor_config(design, program, 0).check(),
             LogDevice::BatteryRam { .. } => design.ram_config(&self.medium, 0).check(),
             LogDevice::Disk => design.disk_config(&self.medium, 0).check(),
         }
@@ -150,9 +154,9 @@ impl Kind for Recoverable {
     fn serves(&self) -> Serves {
         Serves::Commits
     }
-    /// The segment, the memory that is mapped, and the log.
+    /// The segment, the memory that is mapped, and the log; for a restart at the end another segment and log.
     fn memory_bytes(&self, _: &Design, _: Payload) -> u64 {
-        2 * self.memory_bytes + self.log_bytes
+        3 * self.memory_bytes + 2 * self.log_bytes
     }
 }
 
@@ -160,8 +164,9 @@ impl Recoverable {
     /// The array of a log on flash, for [`nvlab_medium::flash::Nor`]; `program` is the time of one step.
     pub fn nor_config(&self, design: &Design, program: Span, seed: u64) -> NorConfig {
         let mut flash = design.flash_config(seed);
+        let slowing = design.slowing().map(|slowing| slowing.of_step(flash.timing.program, program));
         flash.timing.program = program;
-        NorConfig { flash }
+        NorConfig { flash, slowing }
     }
 
     /// The blocks of an array that the log wears: all but those of the status, and the spare ones, which come last.

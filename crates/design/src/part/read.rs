@@ -1,6 +1,7 @@
 //! From the keys of a medium to a [`Part`].
 
 mod senses;
+mod slowing;
 
 use super::{Backup, Disk, Flash, Levelling, Part, Pcm, Ram, Words};
 use crate::bricks::memories;
@@ -79,9 +80,9 @@ impl Reader<'_> {
     }
 
     /// `Some(None)`: the part does not state it.
-    fn retention_years(&mut self) -> Option<Option<u32>> {
-        match self.context.has(&self.path("retention_years")) {
-            true => self.count("retention_years").map(Some),
+    fn count_or_none(&mut self, key: &str) -> Option<Option<u32>> {
+        match self.context.has(&self.path(key)) {
+            true => self.count(key).map(Some),
             false => Some(None),
         }
     }
@@ -110,7 +111,8 @@ impl Reader<'_> {
         let transfer = if nand { self.rate("transfer") } else { Some(Rate::from_bytes_per_second(0)) };
         let endurance = self.count("endurance");
         let endurance_spread = self.share("endurance_spread");
-        let retention_years = self.retention_years();
+        let retention_years = self.count_or_none("retention_years");
+        let slowing = if nand { Some(None) } else { self.slowing(program, erase) };
         let faults = self.faults();
         let price = self.price();
         let interruption = match (suspend?, resume?) {
@@ -118,12 +120,7 @@ impl Reader<'_> {
             (None, _) => Interruption::Wait,
         };
         let (pages_per_block, one_shot) = (pages_per_block?, one_shot?);
-        if !pages_per_block.is_multiple_of(one_shot) {
-            let problem =
-                format!("a block of {pages_per_block} pages cannot be programmed {one_shot} pages at a time");
-            self.context.wrong(&self.path("one_shot"), problem, "a divisor of the pages of a block");
-            return None;
-        }
+        self.check_one_shot(pages_per_block, one_shot)?;
         let (cell, page_bytes, oob_bytes, faults) = (cell?, page_bytes?, oob_bytes?, faults?);
         let (copy_back, endurance_spread) = (copy_back?, endurance_spread?);
         if !nand {
@@ -152,6 +149,7 @@ impl Reader<'_> {
             endurance: endurance?,
             endurance_spread,
             retention_years: retention_years?,
+            slowing: slowing?,
             faults,
             price,
         })
@@ -186,6 +184,17 @@ impl Reader<'_> {
         let Some((key, _)) = set.into_iter().find(|(_, set)| *set) else { return Some(()) };
         let path = self.path(key);
         self.context.wrong(&path, format!("`{path}` does not apply to NOR flash"), "leave it out");
+        None
+    }
+
+    /// A block is programmed in whole operations.
+    fn check_one_shot(&mut self, pages_per_block: u32, one_shot: u32) -> Option<()> {
+        if pages_per_block.is_multiple_of(one_shot) {
+            return Some(());
+        }
+        let problem =
+            format!("a block of {pages_per_block} pages cannot be programmed {one_shot} pages at a time");
+        self.context.wrong(&self.path("one_shot"), problem, "a divisor of the pages of a block");
         None
     }
 
@@ -385,6 +394,7 @@ impl Reader<'_> {
         ];
         let (cells, backup) = (self.words(), self.choice("backup", &meanings));
         let (hold, price) = (self.time_or_none("hold"), self.price());
+        let retention_ua_per_gib = self.count_or_none("retention_ua_per_gib");
         let backup = match backup?(hold?) {
             Some(backup) => backup,
             None => {
@@ -394,7 +404,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        Some(Ram { cells: cells?, backup, price })
+        Some(Ram { cells: cells?, backup, retention_ua_per_gib: retention_ua_per_gib?, price })
     }
 
     fn disk(&mut self) -> Option<Disk> {

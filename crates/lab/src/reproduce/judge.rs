@@ -52,6 +52,12 @@ impl Judged<'_> {
         if self.unsteady { format!("{}, not steady", self.name()) } else { self.name().to_string() }
     }
 
+    /// True if its note says that another number was measured.
+    pub fn is_note_stale(&self) -> bool {
+        let is_other = |measured: f64, [low, high]: [f64; 2]| !(low..=high).contains(&measured);
+        self.measured.zip(self.row.noted).is_some_and(|(measured, noted)| is_other(measured, noted))
+    }
+
     /// True if it counts as a pass.
     pub fn passes(&self) -> bool {
         self.verdict == Verdict::Pass && !self.unsteady

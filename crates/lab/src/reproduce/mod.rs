@@ -6,7 +6,9 @@
 //!    form can pass; a parameter read back, a calibration and a number of this program's own cannot. A row without a
 //!    band is reported; a point that could not be run is missing; a run that did not reach the steady state it asked
 //!    for passes nothing.
-//! 3. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
+//! 3. A note that says what was measured (`measured 1.97`) is compared with what is, to its last digit; a reproduction with
+//!    a stale note fails.
+//! 4. A run is an ordinary one: the same key, the same directory of results, so that an interrupted reproduction
 //!    continues where it stopped, and every point can be examined by itself.
 //!
 //! | module | what |
@@ -36,7 +38,7 @@ macro_rules! built_in {
         ),*),*];
     };
 }
-built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-spread" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "page-buffers" "hybrid" "truncation" "background" "batches" "chips"; "002": "time" "time-empty" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "flash-ssd" "software" "threads" "file-systems" "user-space" "footprint" "start-gap" "attack" "attack-seeds" "applications" "heap-layers" "heap-disk"; "drives": "870-qvo-4tb" "870-qvo-4tb-after" "970-evo-plus-after" "970-evo-plus-cache" "970-evo-plus-read" "970-evo-plus-size" "970-evo-plus-steady" "d5-p4320" "d5-p4320-steady" "p4500" "p4500-steady");
+built_in!("000": "fig06" "fig08" "fig09" "fig10" "fig13" "fig14" "fig15" "lifetime" "lifetime-spread" "table" "uniform" "swap" "peak" "writes" "parallel" "programs" "warm-up" "mixed-start" "slowing" "whole-records"; "001": "throughput" "devices" "records" "flash-disk" "compiler" "page-buffers" "hybrid" "truncation" "background" "batches" "chips"; "002": "time" "time-empty" "wear" "ftls" "database"; "003": "driver" "sector" "synthetic" "iozone" "iozone-full" "sync" "start-gap"; "004": "devices" "requests" "bandwidth" "flash-ssd" "software" "threads" "file-systems" "user-space" "footprint" "start-gap" "attack" "attack-seeds" "applications" "heap-layers" "heap-disk"; "drives": "870-qvo-4tb" "870-qvo-4tb-after" "970-evo-plus-after" "970-evo-plus-cache" "970-evo-plus-read" "970-evo-plus-size" "970-evo-plus-steady" "d5-p4320" "d5-p4320-steady" "p4500" "p4500-steady");
 
 /// Why there are no experiments to run.
 #[derive(Debug, Error)]

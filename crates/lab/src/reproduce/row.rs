@@ -112,6 +112,8 @@ pub struct Row {
     pub basis: Basis,
     /// The reason of the band, or of a deviation.
     pub note: String,
+    /// What the note says was measured, `measured 1.97`, as a range: half a unit of its last digit either way.
+    pub noted: Option<[f64; 2]>,
 }
 
 /// What is measured of a run: a metric, or one over another, times a number.
@@ -187,10 +189,40 @@ pub(super) fn row(table: &Table, space: &Space, smoke: bool) -> Read<Option<Row>
     if smoke && !in_smoke {
         return Ok(None);
     }
-    let row =
-        Row { claim, place, at: from, to, check, measure, expected, band, class, sets, form, basis, note };
+    // A small run measures something else.
+    let noted = if smoke { None } else { noted(&note) };
+    let row = Row {
+        claim,
+        place,
+        at: from,
+        to,
+        check,
+        measure,
+        expected,
+        band,
+        class,
+        sets,
+        form,
+        basis,
+        note,
+        noted,
+    };
     free_axes(table, space, &row)?;
     Ok(Some(row))
+}
+
+/// See [`Row::noted`]. Digits may be grouped by commas.
+fn noted(note: &str) -> Option<[f64; 2]> {
+    let after = note.split("measured ").skip(1);
+    let mut numbers = after.filter_map(|text| {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',').unwrap_or(text.len());
+        let digits = text[..end].trim_end_matches(['.', ',']).replace(',', "");
+        let value: f64 = digits.parse().ok()?;
+        let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+        let half = 0.5 * 0.1_f64.powi(decimals) * (1.0 + 1e-9);
+        Some([value - half, value + half])
+    });
+    numbers.next()
 }
 
 /// The basis of a row, its class, the numbers set from it, and the form that it is derived by.

@@ -252,6 +252,35 @@ fn verdicts_and_pages_follow_what_was_measured() {
 }
 
 #[test]
+fn a_note_that_says_another_number_is_stale() {
+    let run = |waf: f64| {
+        let mut run = sample::run("ssd-tlc", 1);
+        run.write_amplification.total = waf;
+        run
+    };
+    let is_stale = |note: &str, waf: f64, smoke: bool| {
+        let text = TEXT.replacen("form = \"1 / .5\"", &format!("form = \"1 / .5\"\nnote = \"{note}\""), 1);
+        let mut experiment = Experiment::read("test", "test.toml", &text, smoke).unwrap();
+        experiment.rows.truncate(1);
+        let run = run(waf);
+        judge(&Measured { experiment: &experiment, results: vec![Some(&run); 4] })
+            .iter()
+            .any(Judged::is_note_stale)
+    };
+    for (note, waf, stale) in [
+        ("measured 2.08, as it is", 2.0849, false),
+        ("2 % either way; measured 2.08.", 2.0851, true),
+        ("measured 34,155", 34_155.4, false),
+        ("measured 34,155, not 34,578", 34_578.0, true),
+        ("measured when it is steady; 7 of them", 2.0, false),
+        ("it was measured 3 times", 2.0, true),
+    ] {
+        assert_eq!(is_stale(note, waf, false), stale, "{note}");
+    }
+    assert!(!is_stale("measured 2.08", 9.0, true), "a small run measures something else");
+}
+
+#[test]
 fn means_are_of_all_runs_that_fit() {
     let experiment = read(TEXT).unwrap();
     let runs = [2.1, 2.5, 3.0, 3.5].map(|waf| {

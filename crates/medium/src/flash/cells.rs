@@ -387,6 +387,15 @@ impl Cells {
         self.queue_programs(at, die, host, (sent, loading, each), count)
     }
 
+    /// One program of host data that takes `program`.
+    pub(super) fn program_for(&mut self, at: Time, die: u32, program: Span) -> Ticket {
+        self.stats.programs += 1;
+        self.stats.program_time += program;
+        self.pages_sent += 1;
+        let sent = Some(self.page_transfer);
+        self.queue_programs(at, die, true, (sent, self.loading, self.loading + program), 1)
+    }
+
     /// [`Cells::program`] in a block used with one bit per cell.
     pub(super) fn program_slc(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
         let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
@@ -479,7 +488,8 @@ impl Cells {
         self.erase_for(at, die, mode.erase, skipped)
     }
 
-    fn erase_for(&mut self, at: Time, die: u32, erase: Span, skipped: u32) -> Ticket {
+    /// [`Cells::erase`] that takes `erase`.
+    pub(super) fn erase_for(&mut self, at: Time, die: u32, erase: Span, skipped: u32) -> Ticket {
         self.stats.skipped_pages += skipped as u64;
         self.stats.erase_time += erase;
         self.die(die).background(at, erase, 1)

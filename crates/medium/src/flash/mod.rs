@@ -16,6 +16,7 @@ pub mod nor;
 mod planes;
 mod programmed;
 mod retry;
+mod slowing;
 
 pub use cells::{Cells, FlashStats, SlcOperations};
 pub use config::{
@@ -23,3 +24,4 @@ pub use config::{
 };
 pub use nand::{Nand, SPARE_BYTES};
 pub use nor::{Nor, NorConfig};
+pub use slowing::Slowing;

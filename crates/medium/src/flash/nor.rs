@@ -16,9 +16,12 @@
 //!
 //! Store layout: the bytes in order, inverted, so that a fresh store of zeros reads as erased.
 
+mod payload;
+
 use super::cells::{Cells, FlashStats};
 use super::config::{CellRules, FlashConfig};
 use super::planes::Sense;
+use super::slowing::Slowing;
 use crate::banks::{check_range, pieces};
 use crate::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Served, Span, Ticket, Time};
@@ -31,6 +34,8 @@ pub struct NorConfig {
     /// that of one page (eNVy figure 12: 100 ns; 28F016SV: 65 ns), the program time that of one page (4 us; 6
     /// us), the erase time that of one block in every chip (50 ms; 600 ms).
     pub flash: FlashConfig,
+    /// How its cells slow down; `None`: they do not.
+    pub slowing: Option<Slowing>,
 }
 
 impl NorConfig {
@@ -43,7 +48,7 @@ impl NorConfig {
         if self.flash.timing.read.len() != 1 {
             return Err("a NOR array has one read time".into());
         }
-        Ok(())
+        self.slowing.map_or(Ok(()), |slowing| slowing.check(&self.flash))
     }
 }
 
@@ -76,6 +81,7 @@ pub struct Nor<S: Store = ()> {
     unsettled: VecDeque<Unsettled>,
     /// The latest time passed to the lanes; a cut cannot come before it (as in [`super::nand`]).
     latest: Time,
+    slowing: Option<Slowing>,
     store: S,
 }
 
@@ -94,6 +100,7 @@ impl<S: Store> Nor<S> {
             half_erased: BTreeSet::new(),
             unsettled: VecDeque::new(),
             latest: Time::ZERO,
+            slowing: config.slowing,
             store,
         }
     }
@@ -118,9 +125,29 @@ impl<S: Store> Nor<S> {
     pub fn cells(&self) -> &Cells {
         &self.cells
     }
+    /// The configuration it was made with.
+    pub fn config(&self) -> NorConfig {
+        NorConfig { flash: self.cells.config.clone(), slowing: self.slowing }
+    }
     /// What it has done so far.
     pub fn stats(&self) -> FlashStats {
         self.cells.stats()
+    }
+    /// The time of a program in a block.
+    #[inline]
+    pub fn program_time(&self, block: BlockId) -> Span {
+        match &self.slowing {
+            None => self.cells.config.timing.program,
+            Some(slowing) => slowing.program(&self.cells, block),
+        }
+    }
+    /// The time of the next erase of a block.
+    #[inline]
+    pub fn erase_time(&self, block: BlockId) -> Span {
+        match &self.slowing {
+            None => self.cells.config.timing.erase,
+            Some(slowing) => slowing.erase(&self.cells, block),
+        }
     }
     /// Resets the statistics; wear stays.
     pub fn reset_stats(&mut self) {
@@ -199,12 +226,6 @@ impl<S: Store> Nor<S> {
         Ok(Served { start: start.unwrap_or(last.start), end: last.end })
     }
 
-    /// Copies bytes out without spending time.
-    pub fn peek(&self, offset: u64, into: &mut [u8]) {
-        self.store.read(offset, into);
-        invert(into);
-    }
-
     /// Queues the programming of `bytes` bytes within one block, page after page. `data` holds them if the store
     /// keeps bytes; otherwise it may be empty.
     ///
@@ -236,9 +257,12 @@ impl<S: Store> Nor<S> {
         let mut last = self.cells.die(die).last();
         for (at_byte, count) in pieces(offset, bytes, page) {
             let from = last;
-            last = self.cells.program(at, die, 1, true);
+            last = match self.slowing {
+                None => self.cells.program(at, die, 1, true),
+                Some(slowing) => self.cells.program_for(at, die, slowing.program(&self.cells, block)),
+            };
             self.programmed[block.0 as usize] += 1;
-            let fails = self.cells.programs_may_fail() && self.cells.program_fails(block);
+            let fails = self.program_fails(block);
             if S::KEEPS {
                 let new = &data[(at_byte - offset) as usize..(at_byte - offset + count) as usize];
                 self.clear_bits((die, from, last), at_byte, new, fails);
@@ -248,6 +272,15 @@ impl<S: Store> Nor<S> {
             }
         }
         Ok(last)
+    }
+
+    /// Whether the program just queued fails: by chance, or because it takes longer than a program may.
+    fn program_fails(&mut self, block: BlockId) -> bool {
+        if self.slowing.is_some_and(|slowing| slowing.is_program_late(&self.cells, block)) {
+            self.cells.stats.failures[1] += 1;
+            return true;
+        }
+        self.cells.programs_may_fail() && self.cells.program_fails(block)
     }
 
     /// Queues the programming of `count` whole pages from `first` on, in one block, each after `transfer`, the
@@ -271,7 +304,7 @@ impl<S: Store> Nor<S> {
             self.check_pages(block, first, data)?;
         }
         let mut last = Ticket::default();
-        let program = self.cells.config.timing.program;
+        let program = self.program_time(block);
         // With payload each page has its own undo record: a cut may keep some of them.
         let (steps, pages) = if S::KEEPS { (count, 1) } else { (1, count) };
         for step in 0..steps {
@@ -333,8 +366,10 @@ impl<S: Store> Nor<S> {
         let die = self.geometry().die_of(block);
         let from = self.cells.die(die).last();
         let programmed = std::mem::take(&mut self.programmed[block.0 as usize]);
-        let to = self.cells.erase(at, die, self.geometry().pages_per_block.saturating_sub(programmed));
-        let fails = self.cells.erase_fails(block, false);
+        let skipped = self.geometry().pages_per_block.saturating_sub(programmed);
+        let is_late = self.slowing.is_some_and(|slowing| slowing.is_erase_late(&self.cells, block));
+        let to = self.cells.erase_for(at, die, self.erase_time(block), skipped);
+        let fails = self.erase_fails(block, is_late);
         if S::KEEPS {
             self.latest = self.latest.max(at);
             let (offset, bytes) = self.range_of(block);
@@ -351,6 +386,14 @@ impl<S: Store> Nor<S> {
             true => Err(MediumError::EraseFailed(block)),
             false => Ok(to),
         }
+    }
+
+    /// Whether the erase just queued fails: by chance, because the block is worn out, or because it takes longer than an
+    /// erase may.
+    fn erase_fails(&mut self, block: BlockId, is_late: bool) -> bool {
+        let fails = self.cells.erase_fails(block, false);
+        self.cells.stats.failures[2] += (is_late && !fails) as u64;
+        fails || is_late
     }
 
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
@@ -383,88 +426,6 @@ impl<S: Store> Nor<S> {
     pub fn latest(&self) -> Time {
         self.latest
     }
-
-    fn range_of(&self, block: BlockId) -> (u64, u64) {
-        let bytes = self.geometry().block_bytes();
-        (block.0 as u64 * bytes, bytes)
-    }
-
-    fn bytes_at(&self, offset: u64, bytes: u64) -> Box<[u8]> {
-        let mut held = vec![0; bytes as usize].into_boxed_slice();
-        self.peek(offset, &mut held);
-        held
-    }
-
-    /// Stores bytes (inverted), so that they read as `data`.
-    fn put(&mut self, offset: u64, data: &[u8]) {
-        let mut inverted = [0; 256];
-        for (chunk, at) in data.chunks(inverted.len()).zip((offset..).step_by(inverted.len())) {
-            let part = &mut inverted[..chunk.len()];
-            part.copy_from_slice(chunk);
-            invert(part);
-            self.store.write(at, part);
-        }
-    }
-
-    fn fill_erased(&mut self, offset: u64, bytes: u64) {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        for (at, count) in pieces(offset, bytes, ZEROS.len() as u64) {
-            self.store.write(at, &ZEROS[..count as usize]);
-        }
-    }
-
-    /// Rejects bytes that would set a bit.
-    fn check_bits(&self, offset: u64, data: &[u8]) -> Result<(), MediumError> {
-        let mut held = [0; 256];
-        for (chunk, at) in data.chunks(held.len()).zip((offset..).step_by(held.len())) {
-            let held = &mut held[..chunk.len()];
-            self.peek(at, held);
-            // 0xFF leaves a byte unchanged: it is sent to the chips that are not addressed.
-            let sets = |(new, old): (&u8, &u8)| *new != 0xFF && new & !old != 0;
-            if let Some(i) = chunk.iter().zip(held.iter()).position(sets) {
-                return Err(MediumError::BitsSet { offset: at + i as u64, value: chunk[i], held: held[i] });
-            }
-        }
-        Ok(())
-    }
-
-    /// Applies a program to the stored bytes; a cut undoes it unless the die has reached `to`.
-    fn clear_bits(&mut self, (die, from, to): (u32, Ticket, Ticket), offset: u64, new: &[u8], fails: bool) {
-        let old = self.bytes_at(offset, new.len() as u64);
-        let target: Box<[u8]> = old.iter().zip(new).map(|(old, new)| old & new).collect();
-        self.put(offset, &target);
-        if fails {
-            self.half_program(offset, &old, &target);
-        }
-        self.unsettled.push_back(Unsettled { die, from, to, offset, old, erase: None });
-    }
-
-    /// Clears some (by seed) of the bits that programming from `old` to `new` clears.
-    fn half_program(&mut self, offset: u64, old: &[u8], new: &[u8]) {
-        let mut half = |(old, new): (&u8, &u8)| old & !(old & !new & self.cells.random() as u8);
-        let reached: Box<[u8]> = old.iter().zip(new).map(&mut half).collect();
-        self.put(offset, &reached);
-    }
-
-    /// Leaves a block, by seed, cleared up to some byte (a part clears before it sets), with some bits already set,
-    /// with most bits set, or looking erased.
-    fn half_erase(&mut self, block: BlockId, old: &[u8]) {
-        let (kind, reached) = (self.cells.random() % 4, self.cells.random() as usize % old.len());
-        let mut byte = |(i, old): (usize, &u8)| match kind {
-            0 if i < reached => 0,
-            0 => *old,
-            1 => old | self.cells.random() as u8,
-            2 => !(self.cells.random() & self.cells.random() & self.cells.random()) as u8,
-            _ => 0xFF,
-        };
-        let left: Box<[u8]> = old.iter().enumerate().map(&mut byte).collect();
-        self.put(self.range_of(block).0, &left);
-        self.half_erased.insert(block);
-    }
-}
-
-fn invert(bytes: &mut [u8]) {
-    bytes.iter_mut().for_each(|byte| *byte = !*byte);
 }
 
 /// How many aligned pieces of `size` bytes a range of at least one byte overlaps.

@@ -21,7 +21,10 @@ pub(super) fn lines(durable: &DurableResult) -> [(&'static str, String); 4] {
         [durable.range_bytes, durable.record_bytes, durable.written_bytes].map(bytes);
     let ahead = match durable.ahead_bytes {
         0.0 => String::new(),
-        ahead => format!(", {} before the commit", bytes(ahead)),
+        ahead => match durable.ahead_wasted_bytes {
+            0.0 => format!(", {} before the commit", bytes(ahead)),
+            wasted => format!(", {} before the commit ({} in vain)", bytes(ahead), bytes(wasted)),
+        },
     };
     let fills = number::three(durable.fills);
     let size = number::bytes(durable.log_bytes as f64);

@@ -190,6 +190,35 @@ fn decompressing_takes_its_time() {
     assert!((seconds / by_hand - 1.0).abs() < 1e-3, "{seconds} s, {by_hand} s by hand");
 }
 
+/// A restart reads the log, a page of 64 B of the gang in each read of 65 ns, decompresses the body of each record once, and erases
+/// the blocks: with a slower processor it takes longer by what that takes. The run itself does not notice.
+#[test]
+fn a_restart_decompresses_what_the_log_holds() {
+    let workload = "compiler passes=4 cpu=0s";
+    let plain = run("rvm-flash", &["ftl.log.compress=true"], workload);
+    let slow = run("rvm-flash", &["ftl.log.compress=true", "ftl.log.decompress_rate=1 MB/s"], workload);
+    let [plain, slow] = [plain, slow].map(|run| run.mount.expect("a log on flash").time_s);
+    let by_hand = 4.0 * 38.0 * (15360.0 - 8.0) / 1e6;
+    assert!(((slow - plain) / by_hand - 1.0).abs() < 1e-3, "{plain} s, {slow} s, {by_hand} s by hand");
+    assert!(run("rvm-disk", &[], workload).mount.is_none(), "its reads would cost nothing");
+}
+
+/// Programs that commit together begin to write ahead at the same place: only what the last of them wrote is used.
+#[test]
+fn what_is_written_ahead_by_programs_that_commit_together_is_in_vain() {
+    let wasted = |threads: u32| {
+        let workload = format!("debit-credit threads={threads} until=2000transactions");
+        let durable = run("rvm-hybrid", &["ftl.log.large_from=128 B"], &workload).durable.unwrap();
+        (durable.ahead_bytes, durable.ahead_wasted_bytes)
+    };
+    let compiler = run("rvm-hybrid", &[], "compiler passes=2").durable.unwrap();
+    assert!(compiler.ahead_bytes > 10_000.0, "{} B ahead", compiler.ahead_bytes);
+    assert_eq!(compiler.ahead_wasted_bytes, 0.0, "one program that stores in order");
+    // Of a single program that does not, whatever a later range comes before.
+    let [(alone, _), (four, in_vain)] = [1, 4].map(wasted);
+    assert!((0.75..1.0).contains(&(in_vain / four)), "{alone}, {four} B ahead, {in_vain} B in vain");
+}
+
 /// While the program computes for 670 ms the log is applied and erased: a commit takes its rows of 8 B alone, and 10 us where it suspends
 /// an erase. In the foreground the one that finds no room waits for all of it.
 #[test]

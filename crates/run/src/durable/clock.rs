@@ -52,6 +52,13 @@ impl Default for Clock {
 }
 
 impl Clock {
+    /// A clock that shows `now`.
+    pub(crate) fn at(now: Time) -> Clock {
+        let clock = Clock::default();
+        clock.0.now_ps.store(now.ps(), Relaxed);
+        clock
+    }
+
     /// The time now.
     pub fn now(&self) -> Time {
         match self.0.aside_ps.load(Relaxed) {

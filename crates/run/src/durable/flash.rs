@@ -25,7 +25,7 @@ const DIE: u32 = 0;
 pub type Array = Nor<MemStore>;
 
 /// Erases that were put off, and the time of the array.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Own {
     now: Time,
     put_off: VecDeque<u32>,
@@ -51,6 +51,17 @@ impl NorFlash {
         let store = MemStore::new(Array::store_bytes(&config.flash.geometry));
         let array = Arc::new(Mutex::new(Nor::new(config, store)));
         NorFlash { array, own: Arc::default(), puts_off, clock }
+    }
+
+    /// Another array, as this one would be if the power failed now and came back at once.
+    pub(super) fn after_cut(&self, clock: Clock) -> NorFlash {
+        let array = Arc::new(Mutex::new(self.array().clone()));
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let copy = NorFlash { array, own: Arc::new(Mutex::new(own)), puts_off: self.puts_off, clock };
+        copy.clock.cut_at(copy.clock.now());
+        copy.begin().expect_err("the power failed");
+        copy.clock.cut_at(Time::MAX);
+        copy
     }
 
     /// The array itself.
@@ -84,11 +95,12 @@ impl NorFlash {
         }
         let mut is_under_way = false;
         while let Some(&block) = own.put_off.front() {
-            let took = idle.min(erase_span(&array).saturating_sub(own.progress));
+            let erase = array.erase_time(BlockId(block));
+            let took = idle.min(erase.saturating_sub(own.progress));
             own.progress += took;
             idle = idle.saturating_sub(took);
             is_under_way = took > Span::ZERO;
-            if own.progress < erase_span(&array) {
+            if own.progress < erase {
                 break;
             }
             self.erased(&mut array, &mut own, block)?;
@@ -126,7 +138,8 @@ impl NorFlash {
 
     fn wait_for_first(&self, array: &mut Array, own: &mut Own) -> io::Result<()> {
         let Some(&block) = own.put_off.front() else { return Ok(()) };
-        let (from, left) = (self.clock.now(), erase_span(array).saturating_sub(own.progress));
+        let left = array.erase_time(BlockId(block)).saturating_sub(own.progress);
+        let from = self.clock.now();
         if let Err(cut) = self.clock.until(Activity::Erase, from + left) {
             own.progress += cut.since(from);
             tear(array, own);
@@ -169,10 +182,6 @@ impl NorFlash {
         let end = array.finish(DIE, ticket, own.now);
         self.done(array, own, activity, end)
     }
-}
-
-fn erase_span(array: &Array) -> Span {
-    array.cells().config.timing.erase
 }
 
 /// The power fails during a deferred erase; the others have not begun.

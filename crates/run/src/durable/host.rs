@@ -6,16 +6,17 @@ use super::disk::DiskStore;
 use super::flash::NorFlash;
 use super::flash_disk::FlashDisk;
 use super::ram::RamStore;
+use crate::result::MountResult;
 use nvlab_design::{Design, LogDevice, Recoverable};
 use nvlab_rvm::log::file::FileLog;
 use nvlab_rvm::log::flash::FlashLog;
 use nvlab_rvm::log::flash_disk::FlashDiskLog;
 use nvlab_rvm::log::hybrid::HybridLog;
 use nvlab_rvm::log::status;
-use nvlab_rvm::record::Headers;
-use nvlab_rvm::{Error, Region, Result, Rvm, Store};
+use nvlab_rvm::{Error, Options, Region, Result, Rvm, Store};
 use nvlab_units::{Rate, Span, Time};
 use nvlab_workload::Changes;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The device of a log, to look at its counts.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Device {
 pub struct Host {
     rvm: Rvm,
     region: Region,
-    headers: Headers,
+    options: Options,
     /// Rates of compressing and of decompressing, if records are compressed and that takes time.
     compress: Option<Rate>,
     decompress: Option<Rate>,
@@ -85,7 +86,7 @@ impl Host {
         Ok(Host {
             rvm,
             region,
-            headers: host.options.headers,
+            options: host.options,
             compress: host.compress_rate,
             decompress: host.decompress_rate,
             decompressed: 0,
@@ -113,12 +114,11 @@ impl Host {
     /// what they store is what it computes. Without `flush` it becomes durable with the next one that is flushed.
     pub fn commit(&mut self, changes: &Changes, from: Time, flush: bool) -> Result<()> {
         let ranges = changes.iter().count() as u64;
+        let range_bytes = self.options.headers.range_bytes() as u64;
         if !self.writes_ahead {
             self.clock.spend_until(Activity::Compute, from + changes.compute);
         }
-        self.go_on_truncating(
-            changes.bytes() + (ranges + 2) * self.headers.range_bytes() as u64 + RECORD_BYTES,
-        )?;
+        self.go_on_truncating(changes.bytes() + (ranges + 2) * range_bytes + RECORD_BYTES)?;
         let mut transaction = self.region.begin();
         for (index, (offset, data)) in (1..).zip(changes.iter()) {
             self.clock.spend_until(Activity::Compute, from + changes.compute * index / ranges);
@@ -130,8 +130,7 @@ impl Host {
         }
         self.clock.spend_until(Activity::Compute, from + changes.compute);
         if let Some(rate) = self.compress {
-            let ranges = ranges * self.headers.range_bytes() as u64;
-            self.clock.spend(Activity::Compress, rate.transfer(changes.bytes() + ranges));
+            self.clock.spend(Activity::Compress, rate.transfer(changes.bytes() + ranges * range_bytes));
         }
         self.clock.spend(Activity::Write, self.overhead);
         match flush {
@@ -193,6 +192,24 @@ impl Host {
             self.clock.spend(Activity::Decompress, rate.transfer(bytes - self.decompressed));
         }
         self.decompressed = bytes;
+    }
+
+    /// What a restart costs if the power fails now, found on copies of the devices: reading and checking the log, decompressing
+    /// its records, applying them and erasing its blocks. `None` unless the log is on flash alone and the data costs no
+    /// time: a disk here reads from the host's cache, which is empty then.
+    pub fn restart(&self) -> Result<Option<MountResult>> {
+        let (Device::Flash(flash), Data::Memory(data)) = (&self.device, &self.data) else { return Ok(None) };
+        let clock = Clock::at(self.clock.now());
+        let flash = flash.after_cut(clock.clone());
+        let data = data.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reads = flash.array().stats().reads;
+        let log = FlashLog::open(flash.clone())?;
+        let rvm = Rvm::open(log, Data::Memory(Arc::new(Mutex::new(data))), self.options)?;
+        if let Some(rate) = self.decompress {
+            clock.spend(Activity::Decompress, rate.transfer(rvm.recovery().decompressed_bytes));
+        }
+        let time_s = clock.now().since(self.clock.now()).seconds();
+        Ok(Some(MountResult { time_s, nand_reads: flash.array().stats().reads - reads }))
     }
 
     /// The library.

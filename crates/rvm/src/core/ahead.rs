@@ -45,11 +45,13 @@ impl Core {
             return Ok(());
         }
         // No other record comes first while the state is locked.
-        let written = self.log().write_ahead(state.tail() + from as u64, &record[from..to]);
+        let mut log = self.log();
+        let written = log.write_ahead(state.tail() + from as u64, &record[from..to]);
+        state.statistics.ahead_wasted_bytes = log.ahead_wasted_bytes();
+        drop(log);
         match written {
             Ok(written) => {
                 state.statistics.ahead_bytes += written as u64;
-                transaction.ahead_bytes += written as u64;
                 transaction.ahead_at = bytes;
                 Ok(())
             }

@@ -131,11 +131,8 @@ impl Core {
         }
         // SAFETY: as the caller promises.
         unsafe { transaction.undo() };
-        let ahead_bytes = transaction.ahead_bytes;
         transaction.clear();
-        let statistics = &mut self.state().statistics;
-        statistics.aborts += 1;
-        statistics.ahead_undone_bytes += ahead_bytes;
+        self.state().statistics.aborts += 1;
         Ok(())
     }
 

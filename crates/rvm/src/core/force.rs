@@ -135,6 +135,7 @@ impl Core {
         state.spool_start = state.tail();
         state.keep_to_store();
         let result = appended.and_then(|()| log.force());
+        state.statistics.ahead_wasted_bytes = log.ahead_wasted_bytes();
         drop(log);
         (under_way.end(), result)
     }
@@ -162,9 +163,11 @@ impl Core {
             log.force()
         });
         let took = began.map(|began| began.elapsed());
+        let ahead_wasted_bytes = log.ahead_wasted_bytes();
         drop(log);
 
         let state = under_way.state();
+        state.statistics.ahead_wasted_bytes = ahead_wasted_bytes;
         if let Some(took) = took {
             state.syncs.note(took, &self.wake_ups);
         }

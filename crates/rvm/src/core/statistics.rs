@@ -17,10 +17,11 @@ pub struct Statistics {
     pub range_bytes: u64,
     /// Bytes of records, headers included.
     pub logged_bytes: u64,
-    /// Bytes written ahead of commits, and those of them whose transactions were undone.
+    /// Bytes written ahead of commits, and those of them that no commit used: their transaction was undone, another record came
+    /// first, or the program stored something else.
     pub ahead_bytes: u64,
     /// See `ahead_bytes`.
-    pub ahead_undone_bytes: u64,
+    pub ahead_wasted_bytes: u64,
     /// Bytes of records that name segments.
     pub name_bytes: u64,
     /// Forces of the log.

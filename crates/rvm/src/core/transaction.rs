@@ -41,9 +41,8 @@ pub struct RawTransaction {
     last_memory: usize,
     /// Bytes in the ranges.
     pub(super) bytes: usize,
-    /// So many of them were there at the last write-ahead, and bytes of the record that were written ahead.
+    /// So many of them were there at the last write-ahead.
     pub(super) ahead_at: usize,
-    pub(super) ahead_bytes: u64,
     headers: Headers,
     record_bytes_max: u64,
     /// So many bytes in at most [`FEW_RANGES`] fit in any case.
@@ -70,7 +69,6 @@ impl RawTransaction {
             last_memory: 0,
             bytes: 0,
             ahead_at: 0,
-            ahead_bytes: 0,
             headers,
             record_bytes_max: most.min(RECORD_BYTES_MAX as u64),
             surely_fit: 0,
@@ -153,7 +151,7 @@ impl RawTransaction {
         }
         self.last_memory = 0;
         self.bytes = 0;
-        (self.ahead_at, self.ahead_bytes) = (0, 0);
+        self.ahead_at = 0;
     }
 
     /// Lets go of the memories that earlier transactions used, but for `memory`.

@@ -103,6 +103,10 @@ pub trait Log: Debug + Send {
     fn write_ahead(&mut self, _position: u64, _data: &[u8]) -> Result<usize> {
         Ok(0)
     }
+    /// Of the bytes written ahead, those that no append has used: another came first, or brought other bytes.
+    fn ahead_wasted_bytes(&self) -> u64 {
+        0
+    }
     /// Makes every append before durable. Once it has failed, so do all calls that write: a later sync may succeed although it
     /// does not write what the failed one should have.
     fn force(&mut self) -> Result<()>;
@@ -159,6 +163,9 @@ impl<L: Log + ?Sized> Log for Box<L> {
     }
     fn write_ahead(&mut self, position: u64, data: &[u8]) -> Result<usize> {
         (**self).write_ahead(position, data)
+    }
+    fn ahead_wasted_bytes(&self) -> u64 {
+        (**self).ahead_wasted_bytes()
     }
     fn begin_rewrite(&mut self) -> Result<()> {
         (**self).begin_rewrite()

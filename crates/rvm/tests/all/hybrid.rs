@@ -199,11 +199,11 @@ fn all_but_the_last_range_is_written_ahead() {
     let (disk, mut model) = (fresh(), Model::default());
     let statistics = run_ahead(&disk, &mut model, 30).unwrap();
     check(&disk.copy(), &model, "nothing failed");
-    let used = statistics.ahead_bytes - statistics.ahead_undone_bytes;
+    let used = statistics.ahead_bytes - statistics.ahead_wasted_bytes;
     let (six, three) = (5 * 258, 2 * 318);
     let (least, most) = (6 * (six - 511) + 10 * (three - 511), 10 * (six + three) + 5 * 68 + 5 * 318);
     assert!((least..=most).contains(&used), "{statistics:?}: {least} to {most}");
-    assert!(statistics.ahead_undone_bytes > 1000, "{statistics:?}");
+    assert!(statistics.ahead_wasted_bytes > 1000, "{statistics:?}");
 }
 
 /// The power fails at every operation, and again at every operation of the recovery.

@@ -53,6 +53,7 @@ impl Setup {
                 endurance: Endurance { cycles: 1_000_000, spread: 0.0 },
                 faults: Faults::NONE,
             },
+            slowing: None,
         }
     }
 

@@ -65,7 +65,7 @@ fn impossible_configurations_are_refused() {
     let wrong = |change: &dyn Fn(&mut Setup)| {
         let mut setup = setup.clone();
         change(&mut setup);
-        setup.config().check(&setup.nor().flash, &setup.ram()).unwrap_err()
+        setup.config().check(&setup.nor(), &setup.ram()).unwrap_err()
     };
     assert!(wrong(&|s| s.utilization = 0.99).contains("do not fit"));
     assert!(wrong(&|s| s.flush_at = 7).contains("flushing begins above 7 pages"));
@@ -74,7 +74,7 @@ fn impossible_configurations_are_refused() {
             .contains("1 to 6 segments")
     );
     let small = nvlab_medium::ram::RamConfig { capacity_bytes: 1024, ..setup.ram() };
-    assert!(setup.config().check(&setup.nor().flash, &small).unwrap_err().contains("need"));
+    assert!(setup.config().check(&setup.nor(), &small).unwrap_err().contains("need"));
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub const KEYS: &[Key] = &[
     key("ftl.log.compress_rate", &[KIND], Shape::Rate, Nothing("compressing takes no time"), "\"1 MB/s\"")
         .about("Rate at which the processor compresses. (System 001 slide 47: 1 MB/s.)"),
     key("ftl.log.decompress_rate", &[KIND], Shape::Rate, Nothing("decompressing takes no time"), "\"1 MB/s\"").about(
-        "Rate at which the processor decompresses records during truncation, in bytes of output. (System 001 slide 47: \
+        "Rate at which the processor decompresses records during truncation and recovery, in bytes of output. (System 001 slide 47: \
          1 MB/s; its break-even ignores truncation.)",
     ),
     key("ftl.log.page_buffers", &[KIND], Shape::Flag, Nothing("bytes are programmed one by one"), "true").about(

@@ -2,6 +2,7 @@
 //! a power cut at any moment may leave.
 
 mod model;
+mod slowing;
 
 use model::{Change, Model, Op, Step, check_ticket, draw, perform};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
@@ -33,6 +34,7 @@ fn small(seed: u64) -> NorConfig {
             endurance: Endurance { cycles: 10_000, spread: 0.0 },
             faults: Faults { seed, ..Faults::NONE },
         },
+        slowing: None,
     }
 }
 
@@ -118,7 +120,7 @@ fn cut_at_every_moment() {
         for (i, cut) in moments.into_iter().enumerate() {
             let flash =
                 FlashConfig { faults: Faults { seed: i as u64, ..Faults::NONE }, ..config.flash.clone() };
-            let mut nor = new(NorConfig { flash });
+            let mut nor = new(NorConfig { flash, slowing: None });
             let mut replay = Model::new(&config, vec![0xFF; BYTES], BTreeSet::new());
             for (at, op) in ops.iter().filter(|(at, _)| *at <= cut) {
                 perform(&mut nor, &mut replay, *at, op);
@@ -192,7 +194,7 @@ fn rules() {
     nor.read(now, 28, 8, &mut across).unwrap();
     assert_eq!(across, [0xFF; 8], "a bad block still reads");
     let nand = FlashConfig { rules: CellRules::Nand, ..small(0).flash };
-    assert!(NorConfig { flash: nand }.check().is_err());
+    assert!(NorConfig { flash: nand, slowing: None }.check().is_err());
 }
 
 #[test]

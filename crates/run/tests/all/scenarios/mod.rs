@@ -2,6 +2,7 @@
 
 mod cache;
 mod lines;
+mod logs;
 mod map;
 
 use nvlab_design::{Design, DesignErrors};
@@ -329,21 +330,8 @@ pub const SCENARIOS: &[Scenario] = &[
         until: "2000 io",
         state: State::Fresh,
     },
-    Scenario {
-        name: "a log on flash that wears out",
-        builtin: "rvm-flash",
-        sets: &[
-            "media.flash.block=2 KiB",
-            "ftl.log.size=256 KiB",
-            "ftl.log.spares=40",
-            "media.flash.endurance=3",
-            "media.flash.faults.wear_out=true",
-            "media.flash.faults.erase_failure=5 %",
-        ],
-        workload: "debit-credit accounts=1000",
-        until: "1500 io",
-        state: State::Fresh,
-    },
+    logs::WORN,
+    logs::SLOWING,
     Scenario {
         name: "a log on a flash disk",
         builtin: "rvm-flash-disk",

@@ -17,11 +17,25 @@ use std::ops::Range;
 pub(super) struct Ahead {
     position: u64,
     bytes: Vec<u8>,
+    /// Bytes that no append has used.
+    pub(super) wasted_bytes: u64,
 }
 
 impl Ahead {
     fn end(&self) -> u64 {
         self.position + self.bytes.len() as u64
+    }
+
+    /// No append will use it.
+    pub(super) fn abandon(&mut self) {
+        self.wasted_bytes += self.bytes.len() as u64;
+        self.bytes.clear();
+    }
+
+    /// Takes it for an append.
+    fn take(&mut self) -> Ahead {
+        let bytes = std::mem::take(&mut self.bytes);
+        Ahead { position: self.position, bytes, wasted_bytes: 0 }
     }
 }
 
@@ -39,7 +53,10 @@ impl<L: Log> HybridLog<L> {
         }
         let data = &data[..(end - position) as usize];
         let is_more = self.ahead.position == position && data.starts_with(&self.ahead.bytes);
-        let known = if is_more { self.ahead.bytes.len() } else { 0 };
+        if !is_more {
+            self.ahead.abandon();
+        }
+        let known = self.ahead.bytes.len();
         self.write_store(position + known as u64, &data[known..])?;
         self.ahead.position = position;
         data.clone_into(&mut self.ahead.bytes);
@@ -49,11 +66,12 @@ impl<L: Log> HybridLog<L> {
 
     /// Appends `data` in one entry, or around what was written ahead of it.
     pub(super) fn try_append_parts(&mut self, position: u64, data: &[u8]) -> Result<()> {
-        let ahead = std::mem::take(&mut self.ahead);
+        let ahead = self.ahead.take();
         let Some(body) = self.body(&ahead, position, data) else {
+            self.ahead.wasted_bytes += ahead.bytes.len() as u64;
             return self.try_append(self.entry(position, data, false), data);
         };
-        self.write_differing(&ahead, &data[body.clone()])?;
+        self.ahead.wasted_bytes += self.write_differing(&ahead, &data[body.clone()])?;
         let is_idle = self.store.start_sync().map_err(Error::io("append to", &self.name))?;
         let rest = &data[body.end..];
         // The store would have to be waited for anyway.
@@ -89,18 +107,19 @@ impl<L: Log> HybridLog<L> {
         (2 * same >= sectors.len() && self.has_room(most)).then_some(body)
     }
 
-    /// Writes the sectors in which `now` is not what was written ahead.
-    fn write_differing(&self, ahead: &Ahead, now: &[u8]) -> Result<()> {
+    /// Writes the sectors in which `now` is not what was written ahead; returns their bytes.
+    fn write_differing(&self, ahead: &Ahead, now: &[u8]) -> Result<u64> {
         let sector = self.sector_bytes();
-        let mut at = 0;
+        let (mut at, mut written) = (0, 0);
         while at < now.len() {
             let place = ahead.position + at as u64;
             let end = now.len().min(at + (sector - place % sector) as usize);
             if now[at..end] != ahead.bytes[at..end] {
                 self.write_store(place, &now[at..end])?;
+                written += (end - at) as u64;
             }
             at = end;
         }
-        Ok(())
+        Ok(written)
     }
 }

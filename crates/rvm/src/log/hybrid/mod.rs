@@ -325,7 +325,7 @@ impl<L: Log> HybridLog<L> {
         self.small_tail = self.small.reset(self.small_tail)?;
         self.entries.clear();
         self.unforced.clear();
-        self.ahead = Ahead::default();
+        self.ahead.abandon();
         self.is_entry_unforced = false;
         (self.tail, self.forced) = (Some(head), head);
         Ok(())
@@ -401,6 +401,10 @@ impl<L: Log> Log for HybridLog<L> {
         self.check()?;
         let written = self.try_write_ahead(position, data);
         self.fail_on_error(written)
+    }
+
+    fn ahead_wasted_bytes(&self) -> u64 {
+        self.ahead.wasted_bytes
     }
 
     fn begin_rewrite(&mut self) -> Result<()> {
