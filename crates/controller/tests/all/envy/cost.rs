@@ -6,7 +6,7 @@ use nvlab_controller::{Controller, Envy};
 use nvlab_units::{Extent, Rng, Span, Time};
 
 /// An array of one die at 80 % of the segments in service, filled in order, without a buffer.
-fn array(cleaning: SegmentCleaning, segments: u32, pages: u32) -> (Setup, Envy<()>) {
+pub fn array(cleaning: SegmentCleaning, segments: u32, pages: u32) -> (Setup, Envy<()>) {
     let setup = Setup {
         cleaning,
         dies: 1,
@@ -28,7 +28,7 @@ fn array(cleaning: SegmentCleaning, segments: u32, pages: u32) -> (Setup, Envy<(
 
 /// `share` of the writes go to `1 - share` of the pages, uniformly (10/90: 0.9). Pages are hot by a scrambled
 /// number, so that nothing is sorted at the beginning; or, in order of address, the first ones are.
-struct Host {
+pub struct Host {
     rng: Rng,
     pages: u64,
     hot: u64,
@@ -38,7 +38,7 @@ struct Host {
 }
 
 impl Host {
-    fn new(pages: u32, share: f64) -> Host {
+    pub fn new(pages: u32, share: f64) -> Host {
         let hot = (pages as f64 * (1.0 - share)) as u64;
         Host { rng: Rng::new(11), pages: pages as u64, hot, share, scrambled: true, now: Time::ZERO }
     }
@@ -47,7 +47,7 @@ impl Host {
         Host { scrambled: false, ..self }
     }
 
-    fn page(&mut self) -> u32 {
+    pub fn page(&mut self) -> u32 {
         let number = if self.rng.chance(self.share) {
             self.rng.below(self.hot)
         } else {
@@ -61,7 +61,7 @@ impl Host {
     }
 
     /// Writes pages; returns the cleaning cost meanwhile.
-    fn write(&mut self, device: &mut Envy<()>, pages: u64) -> f64 {
+    pub fn write(&mut self, device: &mut Envy<()>, pages: u64) -> f64 {
         device.reset_stats();
         let mut batch = [0; 32];
         for _ in 0..pages / 32 {

@@ -3,6 +3,7 @@
 mod cost;
 mod device;
 mod model;
+mod papers;
 mod power_cut;
 mod restart;
 mod timing;
