@@ -1,5 +1,6 @@
 //! Checks that a heap is consistent: every block, pointer, count and value; finds objects that keep each other alive.
 
+use super::collections;
 use super::cycles;
 use super::schema::{Form, Pointing, Type};
 use super::sums;
@@ -229,6 +230,44 @@ impl<'v> Checker<'v> {
             }
         }
         self.see(to);
+        if kind.pointing == Pointing::Tree { self.tree(to) } else { Ok(()) }
+    }
+
+    /// The type and the bytes of an object.
+    fn object(&self, index: usize) -> Result<Option<(&'v Type, Vec<u8>)>> {
+        let block = self.survey.blocks[index];
+        let Some(entry) = self.view.schema.get(block.meta.tag()) else { return Ok(None) };
+        let words = self.view.memory.load_words(value_at(block.at), entry.bytes.div_ceil(8) as usize)?;
+        Ok(Some((entry, words.iter().flat_map(|word| word.to_le_bytes()).collect())))
+    }
+
+    /// Checks that all leaves of a sorted map are as far down as it says. Pointers that lead to no node are found where pointers
+    /// are followed.
+    fn tree(&mut self, anchor: usize) -> Result<()> {
+        let at = self.survey.blocks[anchor].at;
+        let Some((entry, bytes)) = self.object(anchor)? else { return Ok(()) };
+        let (top, height) = collections::top(&entry.form, &bytes, at)?;
+        let mut left: Vec<_> = top.into_iter().map(|top| (top, height)).collect();
+        let mut most = self.survey.blocks.len();
+        while let Some((node, height)) = left.pop() {
+            let index = self.survey.find(node.at);
+            let Some(index) = index.filter(|&index| self.survey.blocks[index].meta.tag() == node.number)
+            else {
+                continue;
+            };
+            let Some((entry, bytes)) = self.object(index)? else { continue };
+            match collections::children(&entry.form, &bytes) {
+                None if height == 0 => {}
+                Some(children) if height > 0 && most > 0 => {
+                    left.extend(children.into_iter().map(|child| (child, height - 1)));
+                }
+                _ => {
+                    self.problems.add(at, "the height of a map is not that of its nodes");
+                    break;
+                }
+            }
+            most = most.saturating_sub(1);
+        }
         Ok(())
     }
 
@@ -247,7 +286,7 @@ impl<'v> Checker<'v> {
             if let Err(why) = entry.form.check(&bytes, at, &mut |part, at| parts.push((part, at))) {
                 self.problems.add(at, format!("{}: {why}", entry.name));
             }
-            if super::collections::lacks_child(&entry.form, &bytes) {
+            if collections::lacks_child(&entry.form, &bytes) {
                 self.problems.add(at, "an inner node of a map lacks a child");
             }
             // One whose value has been taken out is on its way out.

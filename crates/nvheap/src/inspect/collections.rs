@@ -44,6 +44,19 @@ pub(super) fn lacks_child(form: &Form, bytes: &[u8]) -> bool {
     })
 }
 
+/// The children of an inner node of a sorted map; `None` for other objects.
+pub(super) fn children(form: &Form, bytes: &[u8]) -> Option<Vec<Reference>> {
+    let (_, _, slots) = inner(form, bytes)?;
+    Some(slots.into_iter().chain([LAST_CHILD]).filter_map(|slot| reference(bytes, slot * 8)).collect())
+}
+
+/// The top node of a sorted map, if there is one, and its height above the leaves, from the bytes of its anchor.
+pub(super) fn top(form: &Form, bytes: &[u8], at: u64) -> Result<(Option<Reference>, u64)> {
+    let (top, _) = field(form, "top", at)?;
+    let (height, _) = field(form, "height", at)?;
+    Ok((reference(bytes, top), word(bytes, height).unwrap_or(0)))
+}
+
 /// Where a field begins in the bytes of a struct, and its form.
 fn field<'f>(form: &'f Form, name: &str, at: u64) -> Result<(usize, &'f Form)> {
     form.field(name).map(|field| (field.offset as usize, &field.form)).ok_or_else(|| lacks(at, "node"))
@@ -53,11 +66,11 @@ impl<'v> Reader<'v> {
     /// The entries of a sorted map in the order of their keys.
     pub(super) fn tree(&mut self, map: Reference, depth: u32) -> Result<Value> {
         let (anchor, bytes) = self.object(map)?;
-        let (top, _) = field(&anchor.form, "top", map.at)?;
+        let (top, height) = top(&anchor.form, &bytes, map.at)?;
         let len = self.count(&anchor.form, &bytes, map.at)?;
         let (mut entries, mut path) = (Vec::new(), Vec::new());
-        if let Some(top) = reference(&bytes, top) {
-            path.push(self.node(top)?);
+        if let Some(top) = top {
+            path.push(self.node(top, height > 0)?);
         }
         while let Some(node) = path.last_mut() {
             let (step, at) = (node.step, node.at);
@@ -77,7 +90,8 @@ impl<'v> Reader<'v> {
                 if self.is_exhausted() {
                     break;
                 }
-                path.push(self.node(child)?);
+                let is_inner = (path.len() as u64) < height;
+                path.push(self.node(child, is_inner)?);
             } else {
                 if !self.take(entries.len()) {
                     break;
@@ -97,10 +111,14 @@ impl<'v> Reader<'v> {
         Ok(Value::Map { entries, len })
     }
 
-    fn node(&mut self, node: Reference) -> Result<Node<'v>> {
+    /// Reads a node, which is an inner one as far down as the height of its map says.
+    fn node(&mut self, node: Reference, should_be_inner: bool) -> Result<Node<'v>> {
         let (entry, bytes) = self.object(node)?;
         let inner = inner(&entry.form, &bytes);
         let is_inner = inner.is_some();
+        if is_inner != should_be_inner {
+            return Err(Error::damaged(node.at, "a map whose height is not that of its nodes"));
+        }
         let leaf = || Some((0, &entry.form, entry.form.slots(&bytes)??));
         let (entries_at, entries, slots) =
             inner.or_else(leaf).ok_or_else(|| lacks(node.at, "node of a map"))?;

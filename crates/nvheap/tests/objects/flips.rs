@@ -154,6 +154,28 @@ fn flipped_bits_are_noticed_or_change_numbers_and_texts() {
     assert!((25..=40).contains(&(silent * 100 / FLIPS)), "{silent} of {FLIPS}");
 }
 
+/// Small numbers say how high a tree is, among others: one that a program cannot read with one more or less, the check finds.
+#[test]
+fn a_wrong_height_is_found() {
+    let whole = image(false);
+    let start = 65536 + 2 * (4096 + LOG_BYTES as usize);
+    let mut refused = 0;
+    for at in (start..whole.len())
+        .step_by(8)
+        .filter(|&at| matches!(whole[at..at + 8], [1 | 2, 0, 0, 0, 0, 0, 0, 0]))
+    {
+        for other in [whole[at] - 1, whole[at] + 1] {
+            let mut image = whole.clone();
+            image[at] = other;
+            if let Err(error) = read(&image) {
+                assert!(!check(&image), "byte {at}: the check has not found {error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
 /// With checksums both find what is not harmless.
 #[test]
 fn no_flipped_bit_is_silent_with_checksums() {
