@@ -63,6 +63,29 @@ impl Client {
         (page < self.pages as u64).then(|| self.first_page + page as u32)
     }
 
+    fn end(&self) -> u64 {
+        self.address + self.pages as u64 * PAGE
+    }
+
+    /// A newer mapping of its process has the addresses that both claim: what lay there was unmapped. False if nothing of it
+    /// is left. A hole in the middle stays: no fault comes from there.
+    fn make_way(&mut self, newer: &Client) -> bool {
+        let (from, to) = (newer.address, newer.end());
+        if newer.process != self.process || to <= self.address || self.end() <= from {
+            return true;
+        }
+        match (self.address < from, to < self.end()) {
+            (false, false) => return false,
+            (true, false) => self.pages = ((from - self.address) / PAGE) as u32,
+            (false, true) => {
+                let gone = ((to - self.address) / PAGE) as u32;
+                (self.address, self.first_page, self.pages) = (to, self.first_page + gone, self.pages - gone);
+            }
+            (true, true) => {}
+        }
+        true
+    }
+
     /// Whether nothing of it is mapped any more; `inode` is that of the resident file.
     fn is_gone(&self, inode: u64) -> io::Result<bool> {
         // Write-protecting fails if there is nothing to protect; otherwise a store faults once more, which is harmless. Of a
@@ -75,8 +98,7 @@ impl Client {
             }
         }
         // It also fails where something else lies in between.
-        let end = self.address + self.pages as u64 * PAGE;
-        match process::maps(self.process, self.address..end, inode) {
+        match process::maps(self.process, self.address..self.end(), inode) {
             Ok(maps) => Ok(!maps),
             // Page by page, which takes long.
             Err(_) => Ok((self.first_page..self.first_page + self.pages)
@@ -183,6 +205,9 @@ impl Engine {
 
     /// Answers the faults of one more mapping.
     pub(crate) fn admit(&mut self, client: Client) {
+        for entry in &mut self.clients {
+            entry.take_if(|older| !older.make_way(&client));
+        }
         if self.clients().count() >= CLIENTS_UNCHECKED {
             // A file always has a number.
             let inode = self.resident.metadata().map_or(0, |metadata| metadata.ino());
@@ -511,6 +536,33 @@ mod tests {
         let absent = 9 * PAGE_BYTES;
         assert!(io::Write::write(&mut sink, &memory.as_slice()[absent..absent + 1]).is_err());
         assert!(handler.shared.engine().write_back_from(0).is_err(), "nothing is stored after a failure");
+    }
+
+    #[test]
+    fn a_newer_mapping_takes_the_addresses_of_an_older_one() {
+        let client = |process: i32, first: u32, pages: u32| {
+            let (faults, _) = Userfaultfd::new().ok()?;
+            Some(Client { faults, process, address: (100 + first) as u64 * PAGE, first_page: first, pages })
+        };
+        // Pages 10 to 20, and which of them are left.
+        for (process, first, pages, left) in [
+            (1, 10, 10, None),
+            (1, 5, 30, None),
+            (1, 5, 8, Some((13, 7))),
+            (1, 15, 5, Some((10, 5))),
+            (1, 15, 50, Some((10, 5))),
+            (1, 12, 2, Some((10, 10))),
+            (1, 20, 5, Some((10, 10))),
+            (1, 5, 5, Some((10, 10))),
+            (2, 10, 10, Some((10, 10))),
+        ] {
+            let (Some(mut older), Some(newer)) = (client(1, 10, 10), client(process, first, pages)) else {
+                return eprintln!("SKIPPED: userfaultfd is not permitted on this machine");
+            };
+            let is_left = older.make_way(&newer);
+            assert_eq!(is_left.then_some((older.first_page, older.pages)), left, "{first} {pages}");
+            assert_eq!(older.address_of(older.first_page), (100 + older.first_page) as u64 * PAGE);
+        }
     }
 
     #[test]
