@@ -49,7 +49,7 @@ impl<S: Store> PageMap<S> {
         self.buffer.note_released(at);
         if S::KEEPS {
             // This write may begin long after the request came: the cut may come before it.
-            let sure = self.buffer.sure(self.array.nand().latest());
+            let sure = at.min(self.buffer.sure(self.array.nand().latest()));
             let array = &mut self.array;
             self.buffer.release(|queued| array.is_done(queued, sure));
         }

@@ -37,7 +37,7 @@ fn every_line_is_waited_for() {
 fn plain_memory_waits_for_nothing() {
     let base = run(MEMORY, "base-hash");
     assert!(program(&base).waiting_s < 1e-8, "{:?}", program(&base));
-    assert_eq!(program(&base).computing_s, 2000.0 * 262e-9);
+    assert_eq!(program(&base).computing_s, 2000.0 * 137e-9);
 }
 
 /// The log of a database is one write and one flush a transaction: on disks most of a turn of 6 ms, on memory a page.
