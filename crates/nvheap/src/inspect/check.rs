@@ -233,36 +233,33 @@ impl<'v> Checker<'v> {
         if kind.pointing == Pointing::Tree { self.tree(to) } else { Ok(()) }
     }
 
-    /// The type and the bytes of an object.
-    fn object(&self, index: usize) -> Result<Option<(&'v Type, Vec<u8>)>> {
-        let block = self.survey.blocks[index];
-        let Some(entry) = self.view.schema.get(block.meta.tag()) else { return Ok(None) };
-        let words = self.view.memory.load_words(value_at(block.at), entry.bytes.div_ceil(8) as usize)?;
-        Ok(Some((entry, words.iter().flat_map(|word| word.to_le_bytes()).collect())))
+    fn bytes(&self, at: u64, entry: &Type) -> Result<Vec<u8>> {
+        let words = self.view.memory.load_words(value_at(at), entry.bytes.div_ceil(8) as usize)?;
+        Ok(words.iter().flat_map(|word| word.to_le_bytes()).collect())
     }
 
     /// Checks that all leaves of a sorted map are as far down as it says. Pointers that lead to no node are found where pointers
     /// are followed.
     fn tree(&mut self, anchor: usize) -> Result<()> {
-        let at = self.survey.blocks[anchor].at;
-        let Some((entry, bytes)) = self.object(anchor)? else { return Ok(()) };
-        let (top, height) = collections::top(&entry.form, &bytes, at)?;
+        let block = self.survey.blocks[anchor];
+        let Some(entry) = self.view.schema.get(block.meta.tag()) else { return Ok(()) };
+        let (top, height) = collections::top(&entry.form, &self.bytes(block.at, entry)?, block.at)?;
         let mut left: Vec<_> = top.into_iter().map(|top| (top, height)).collect();
         let mut most = self.survey.blocks.len();
         while let Some((node, height)) = left.pop() {
-            let index = self.survey.find(node.at);
-            let Some(index) = index.filter(|&index| self.survey.blocks[index].meta.tag() == node.number)
-            else {
-                continue;
-            };
-            let Some((entry, bytes)) = self.object(index)? else { continue };
+            let found = self.survey.find(node.at).map(|index| self.survey.blocks[index].meta.tag());
+            let entry = self.view.schema.get(node.number).filter(|_| found == Some(node.number));
+            let Some(entry) = entry else { continue };
+            // Most nodes are leaves, and nothing that they hold is needed.
+            let is_inner = collections::is_inner(&entry.form);
+            let bytes = if is_inner { self.bytes(node.at, entry)? } else { Vec::new() };
             match collections::children(&entry.form, &bytes) {
                 None if height == 0 => {}
                 Some(children) if height > 0 && most > 0 => {
-                    left.extend(children.into_iter().map(|child| (child, height - 1)));
+                    left.extend(children.flatten().map(|child| (child, height - 1)));
                 }
                 _ => {
-                    self.problems.add(at, "the height of a map is not that of its nodes");
+                    self.problems.add(block.at, "the height of a map is not that of its nodes");
                     break;
                 }
             }
@@ -286,7 +283,8 @@ impl<'v> Checker<'v> {
             if let Err(why) = entry.form.check(&bytes, at, &mut |part, at| parts.push((part, at))) {
                 self.problems.add(at, format!("{}: {why}", entry.name));
             }
-            if collections::lacks_child(&entry.form, &bytes) {
+            if collections::children(&entry.form, &bytes).is_some_and(|mut all| all.any(|one| one.is_none()))
+            {
                 self.problems.add(at, "an inner node of a map lacks a child");
             }
             // One whose value has been taken out is on its way out.

@@ -37,17 +37,15 @@ fn inner<'f>(form: &'f Form, bytes: &[u8]) -> Option<(usize, &'f Form, Vec<usize
     Some((at, &entries.form, entries.form.slots(bytes.get(at..)?)??))
 }
 
-/// Whether an inner node of a sorted map lacks a child that its entries need.
-pub(super) fn lacks_child(form: &Form, bytes: &[u8]) -> bool {
-    inner(form, bytes).is_some_and(|(_, _, slots)| {
-        slots.into_iter().chain([LAST_CHILD]).any(|slot| reference(bytes, slot * 8).is_none())
-    })
+/// Whether objects of a form are inner nodes of a sorted map.
+pub(super) fn is_inner(form: &Form) -> bool {
+    form.field("entries").is_some()
 }
 
-/// The children of an inner node of a sorted map; `None` for other objects.
-pub(super) fn children(form: &Form, bytes: &[u8]) -> Option<Vec<Reference>> {
+/// The children of an inner node of a sorted map, where a damaged one may lack some; `None` for other objects.
+pub(super) fn children(form: &Form, bytes: &[u8]) -> Option<impl Iterator<Item = Option<Reference>>> {
     let (_, _, slots) = inner(form, bytes)?;
-    Some(slots.into_iter().chain([LAST_CHILD]).filter_map(|slot| reference(bytes, slot * 8)).collect())
+    Some(slots.into_iter().chain([LAST_CHILD]).map(|slot| reference(bytes, slot * 8)))
 }
 
 /// The top node of a sorted map, if there is one, and its height above the leaves, from the bytes of its anchor.
