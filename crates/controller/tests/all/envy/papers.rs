@@ -74,8 +74,12 @@ impl Model {
     /// Pages that fit into the segment that a partition fills.
     fn room(&self, partition: usize) -> usize {
         let active = self.partitions[partition].active.map_or(0, |active| N - self.segments[active].len());
-        let most = self.rule.partition_segments as usize * N - 2;
-        active.min(most.saturating_sub(self.occupied(partition)))
+        active.min(self.most().saturating_sub(self.occupied(partition)))
+    }
+
+    /// Pages that a partition may hold, so that a clean of it gains space.
+    fn most(&self) -> usize {
+        self.rule.partition_segments as usize * N - 2
     }
 
     /// A page is written to the partition that it came from.
@@ -143,13 +147,12 @@ impl Model {
         let beside = neighbours.iter().flatten().count();
         let pages = (self.rule.step * (N - live) as f64 * excess.abs()).min(self.rule.step_max * N as f64);
         let each = pages as usize / beside.max(1);
-        let most = self.rule.partition_segments as usize * N - 2;
         neighbours.map(|neighbour| match neighbour {
             Some(other) if excess > 0.0 && products[other] < products[own] => {
                 (each.min(self.room(other)).min(live / 2), 0)
             }
             Some(other) if excess < 0.0 && products[other] > products[own] => {
-                let room = (most - self.occupied(own)).min((N - live) / 2) / beside;
+                let room = (self.most() - self.occupied(own)).min((N - live) / 2) / beside;
                 (0, each.min(room))
             }
             _ => (0, 0),
