@@ -1,15 +1,14 @@
 //! A page map whose protected write buffer outlives this process: its contents are kept in a [`Battery`], too.
 
+use super::Wrapper;
 use super::backing::{Backing, BuildError, PageMapOver, new_page_map};
 use super::battery::Battery;
-use super::{Counters, Fill, Insides, Maps, Observed, Twin};
-use nvlab_access::Attached;
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, SlcCache};
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport};
 use nvlab_design::PageMapped;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{AnyStore, Store};
-use nvlab_units::{Extent, Geometry, Served, Span, Time};
+use nvlab_units::{Extent, Geometry, Served, Time};
 
 /// The name of the battery's medium.
 const BATTERY: &str = "battery";
@@ -172,46 +171,13 @@ impl<S: Store> Controller for Backed<S> {
     }
 }
 
-impl<S: Store> Observed for Backed<S> {
-    fn counters(&self) -> Counters {
-        self.map.counters()
+impl<S: Store> Wrapper for Backed<S> {
+    type Inner = PageMap<S>;
+    fn inner(&self) -> &PageMap<S> {
+        &self.map
     }
-    fn reset_stats(&mut self) {
-        self.map.reset_stats();
-    }
-    fn expect_scattered_fill(&mut self) {
-        self.map.expect_scattered_fill();
-    }
-    fn unit_bytes(&self) -> u32 {
-        Observed::unit_bytes(&self.map)
-    }
-    fn blocks(&self) -> u32 {
-        self.map.blocks()
-    }
-    fn insides(&self, span: Span) -> Insides<'_> {
-        self.map.insides(span)
-    }
-    fn maps(&self) -> Maps {
-        self.map.maps()
-    }
-    fn buffered(&mut self, at: Time) -> Option<Fill> {
-        Observed::buffered(&mut self.map, at)
-    }
-    fn is_log_full(&self) -> Option<bool> {
-        Observed::is_log_full(&self.map)
-    }
-    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
-        Observed::rest(&mut self.map, at)
-    }
-    /// None: with a battery it is more than the map.
-    fn page_map(&self) -> Option<&Attached<PageMap>> {
-        None
-    }
-    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
-        Observed::twin(&self.map, requests, flushes)
-    }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
-        Observed::split(&mut self.map, twin, member)
+    fn inner_mut(&mut self) -> &mut PageMap<S> {
+        &mut self.map
     }
 }
 

@@ -1,10 +1,9 @@
 //! A page map behind a cache of lines: as blocks behind the link, and as words.
 
 use super::backing::{Backing, BuildError};
-use super::{Counters, Fill, Insides, Maps, Observed, Twin, page_map};
+use super::{Fill, Insides, Observed, Twin, Wrapper, page_map};
 use crate::result::LinesResult;
-use nvlab_access::Attached;
-use nvlab_controller::{Cached, Controller, ControllerError, PageMap};
+use nvlab_controller::{Cached, Controller};
 use nvlab_design::Design;
 use nvlab_medium::Store;
 use nvlab_medium::ram::Ram;
@@ -34,25 +33,20 @@ pub fn build<B: Backing + ?Sized>(
     }
 }
 
-impl<F: Controller + Observed, S: Store> Observed for Cached<F, S> {
-    fn counters(&self) -> Counters {
-        self.behind().counters()
+impl<F: Controller + Observed, S: Store> Wrapper for Cached<F, S> {
+    type Inner = F;
+    fn inner(&self) -> &F {
+        self.behind()
+    }
+    fn inner_mut(&mut self) -> &mut F {
+        self.behind_mut()
     }
     fn reset_stats(&mut self) {
         Cached::reset_stats(self);
         self.behind_mut().reset_stats();
     }
-    fn expect_scattered_fill(&mut self) {
-        self.behind_mut().expect_scattered_fill();
-    }
     fn unit_bytes(&self) -> u32 {
         Controller::unit_bytes(self)
-    }
-    fn blocks(&self) -> u32 {
-        self.behind().blocks()
-    }
-    fn maps(&self) -> Maps {
-        self.behind().maps()
     }
     fn buffered(&mut self, _: Time) -> Option<Fill> {
         Some(Fill {
@@ -61,22 +55,9 @@ impl<F: Controller + Observed, S: Store> Observed for Cached<F, S> {
             what: "dirty lines",
         })
     }
-    fn is_log_full(&self) -> Option<bool> {
-        self.behind().is_log_full()
-    }
-    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.behind_mut().rest(at)
-    }
-    /// None: what is kept has no lines in front.
-    fn page_map(&self) -> Option<&Attached<PageMap>> {
-        None
-    }
     /// None: a twin would be written to without the lines, which decide what the host's writes become.
     fn twin(&self, _: &[u32], _: bool) -> Option<Twin> {
         None
-    }
-    fn split(&mut self, _: &Twin, _: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
-        false
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let (stats, behind) = (self.stats(), self.behind().insides(span));

@@ -1,9 +1,9 @@
 //! A device under a workload that may carry no bytes, whether its media keep any or not.
 
-use super::{Counters, Device, Fill, Insides, Maps, Observed, Twin};
+use super::{Device, Wrapper};
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::{Background, ControllerError, PageMap, Powered, RecoveryReport};
-use nvlab_units::{Served, Span, Time};
+use nvlab_units::{Served, Time};
 
 /// A device whose media may store bytes: if they do and the workload carries none, zeros are written and what is read is
 /// dropped. If they keep none, calls go straight to the device.
@@ -102,45 +102,16 @@ impl<D: Device> Powered for Carrying<D> {
     }
 }
 
-impl<D: Device> Observed for Carrying<D> {
-    fn counters(&self) -> Counters {
-        self.device.counters()
+impl<D: Device> Wrapper for Carrying<D> {
+    type Inner = D;
+    fn inner(&self) -> &D {
+        &self.device
     }
-    fn reset_stats(&mut self) {
-        self.device.reset_stats();
-    }
-    fn expect_scattered_fill(&mut self) {
-        self.device.expect_scattered_fill();
-    }
-    fn unit_bytes(&self) -> u32 {
-        self.device.unit_bytes()
-    }
-    fn blocks(&self) -> u32 {
-        self.device.blocks()
-    }
-    fn insides(&self, span: Span) -> Insides<'_> {
-        self.device.insides(span)
-    }
-    fn maps(&self) -> Maps {
-        self.device.maps()
-    }
-    fn buffered(&mut self, at: Time) -> Option<Fill> {
-        self.device.buffered(at)
-    }
-    fn is_log_full(&self) -> Option<bool> {
-        self.device.is_log_full()
-    }
-    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.device.rest(at)
+    fn inner_mut(&mut self) -> &mut D {
+        &mut self.device
     }
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         self.device.page_map()
-    }
-    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
-        self.device.twin(requests, flushes)
-    }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
-        self.device.split(twin, member)
     }
 }
 

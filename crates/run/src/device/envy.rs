@@ -2,7 +2,8 @@
 
 use super::backing::{Backing, BuildError};
 use super::{
-    ArrayInsides, Busy, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, memory,
+    ArrayInsides, Busy, Causes, Counters, Fill, FlashInsides, Insides, Maps, Observed, RegionMap, Wrapper,
+    memory,
 };
 use crate::result::{MemoryResult, TimeSplit};
 use nvlab_access::{BlockDevice, MemoryWindow, RamDisk};
@@ -121,30 +122,13 @@ impl<S: Store> Observed for Envy<S> {
     }
 }
 
-impl<S: Store> Observed for RamDisk<Envy<S>> {
-    fn counters(&self) -> Counters {
-        self.window().counters()
+impl<S: Store> Wrapper for RamDisk<Envy<S>> {
+    type Inner = Envy<S>;
+    fn inner(&self) -> &Envy<S> {
+        self.window()
     }
-    fn reset_stats(&mut self) {
-        Observed::reset_stats(self.window_mut());
-    }
-    fn expect_scattered_fill(&mut self) {
-        self.window_mut().place_in_order_of_arrival();
-    }
-    fn unit_bytes(&self) -> u32 {
-        Observed::unit_bytes(self.window())
-    }
-    fn blocks(&self) -> u32 {
-        self.window().blocks()
-    }
-    fn maps(&self) -> Maps {
-        self.window().maps()
-    }
-    fn buffered(&mut self, at: Time) -> Option<Fill> {
-        self.window_mut().buffered(at)
-    }
-    fn insides(&self, span: Span) -> Insides<'_> {
-        self.window().insides(span)
+    fn inner_mut(&mut self) -> &mut Envy<S> {
+        self.window_mut()
     }
 }
 
@@ -203,26 +187,12 @@ impl<S: Store> Background for Pages<'_, S> {
     }
 }
 
-impl<S: Store> Observed for Pages<'_, S> {
-    fn counters(&self) -> Counters {
-        self.memory.counters()
+impl<S: Store> Wrapper for Pages<'_, S> {
+    type Inner = Envy<S>;
+    fn inner(&self) -> &Envy<S> {
+        self.memory
     }
-    fn reset_stats(&mut self) {
-        Observed::reset_stats(self.memory);
-    }
-    fn expect_scattered_fill(&mut self) {
-        self.memory.place_in_order_of_arrival();
-    }
-    fn unit_bytes(&self) -> u32 {
-        Observed::unit_bytes(self.memory)
-    }
-    fn blocks(&self) -> u32 {
-        self.memory.blocks()
-    }
-    fn maps(&self) -> Maps {
-        self.memory.maps()
-    }
-    fn insides(&self, span: Span) -> Insides<'_> {
-        self.memory.insides(span)
+    fn inner_mut(&mut self) -> &mut Envy<S> {
+        self.memory
     }
 }

@@ -35,6 +35,7 @@ pub mod power;
 pub mod pram;
 mod ram_disk;
 pub mod served;
+mod wrapper;
 
 pub use any::{AnyDevice, any};
 pub use backed::Media;
@@ -45,6 +46,7 @@ pub use in_memory::InMemory;
 pub use maps::{Fill, Maps, RegionMap};
 pub use power::Device;
 pub use served::ServedDevice;
+pub use wrapper::Wrapper;
 
 use crate::result::{CacheResult, LinesResult, MapResult, MemoryResult, PramResult};
 use nvlab_access::{Attached, HostPath};
@@ -384,22 +386,17 @@ pub fn link(design: &Design) -> HostPath {
     }
 }
 
-impl<C: Controller + Observed + 'static> Observed for Attached<C> {
-    fn counters(&self) -> Counters {
-        self.controller().counters()
+impl<C: Controller + Observed + 'static> wrapper::Wrapper for Attached<C> {
+    type Inner = C;
+    fn inner(&self) -> &C {
+        self.controller()
+    }
+    fn inner_mut(&mut self) -> &mut C {
+        self.controller_mut()
     }
     fn reset_stats(&mut self) {
         self.controller_mut().reset_stats();
         Attached::reset_stats(self);
-    }
-    fn expect_scattered_fill(&mut self) {
-        self.controller_mut().expect_scattered_fill();
-    }
-    fn unit_bytes(&self) -> u32 {
-        Observed::unit_bytes(self.controller())
-    }
-    fn blocks(&self) -> u32 {
-        self.controller().blocks()
     }
     fn insides(&self, span: Span) -> Insides<'_> {
         let insides = self.controller().insides(span);
@@ -409,25 +406,7 @@ impl<C: Controller + Observed + 'static> Observed for Attached<C> {
         let unaligned = if touched == 0 { 0.0 } else { touched as f64 / host_bytes as f64 };
         Insides { unaligned, host_bytes: Some(host_bytes), ..insides }
     }
-    fn maps(&self) -> Maps {
-        self.controller().maps()
-    }
-    fn buffered(&mut self, at: Time) -> Option<Fill> {
-        self.controller_mut().buffered(at)
-    }
-    fn is_log_full(&self) -> Option<bool> {
-        self.controller().is_log_full()
-    }
-    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.controller_mut().rest(at)
-    }
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         (self as &dyn Any).downcast_ref()
-    }
-    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
-        self.controller().twin(requests, flushes)
-    }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
-        self.controller_mut().split(twin, member)
     }
 }

@@ -7,7 +7,7 @@
 //! requests later, and has no figures of single streams, stages or the program.
 
 use super::sight::{Controls, Onlooker, Sight, Step};
-use crate::device::{AnyDevice, Counters, Fill, Insides, Maps, Observed, Twin};
+use crate::device::{AnyDevice, Wrapper};
 use crate::drive::{DeviceUnderTest, DriveError, Progress, Watch};
 use crate::error::RunError;
 use crate::meter::{Meter, Totals};
@@ -19,7 +19,7 @@ use crate::steps::{Run, driven, failed, finish, in_whole_passes, mount, opened, 
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::{Background, ControllerError, PageMap};
 use nvlab_design::Design;
-use nvlab_units::{Served, Span, Time};
+use nvlab_units::{Served, Time};
 use nvlab_workload::{BlockWorkload, Op, Pacing};
 use std::cell::Cell;
 
@@ -174,44 +174,15 @@ impl Background for Seen<'_> {
     }
 }
 
-impl Observed for Seen<'_> {
-    fn counters(&self) -> Counters {
-        self.device.counters()
+impl<'a> Wrapper for Seen<'a> {
+    type Inner = dyn DeviceUnderTest + 'a;
+    fn inner(&self) -> &Self::Inner {
+        self.device
     }
-    fn reset_stats(&mut self) {
-        self.device.reset_stats();
-    }
-    fn expect_scattered_fill(&mut self) {
-        self.device.expect_scattered_fill();
-    }
-    fn unit_bytes(&self) -> u32 {
-        self.device.unit_bytes()
-    }
-    fn blocks(&self) -> u32 {
-        self.device.blocks()
-    }
-    fn insides(&self, span: Span) -> Insides<'_> {
-        self.device.insides(span)
-    }
-    fn maps(&self) -> Maps {
-        self.device.maps()
-    }
-    fn buffered(&mut self, at: Time) -> Option<Fill> {
-        self.device.buffered(at)
-    }
-    fn is_log_full(&self) -> Option<bool> {
-        self.device.is_log_full()
-    }
-    fn rest(&mut self, at: Time) -> Result<Time, ControllerError> {
-        self.device.rest(at)
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        self.device
     }
     fn page_map(&self) -> Option<&Attached<PageMap>> {
         self.device.page_map()
-    }
-    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
-        self.device.twin(requests, flushes)
-    }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
-        self.device.split(twin, member)
     }
 }
