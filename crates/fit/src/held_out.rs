@@ -55,7 +55,7 @@ pub fn rows(figures: &Figures, only: &[usize], seed: u64, runs: &dyn Runs) -> Re
         let modes = without.modes(Some(&fitted.modes[0].at));
         let found = drives(&without, &modes[0].at)?;
         let title = format!("{} without one", figures.drive.name);
-        let predicted = simulate(&without, &found, &[number], &title, runs)?[0];
+        let predicted = simulate(&without, &found, &[number], &title, runs)?[0].value;
         let draws = without.draws(&modes);
         let spread = draws.iter().filter_map(|at| Some(without.predicted(&without.drives(at)?, number)));
         rows.push(Row {

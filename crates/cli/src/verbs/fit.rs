@@ -58,7 +58,8 @@ pub fn failure(error: FitError) -> Failure {
 
 pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
     let wrong = |error: FileError| Failure::Design(error.into());
-    let figures = Figures::load(&args.figures).map_err(wrong)?;
+    let figures = Figures::load(&args.figures, (&args.measured, args.state)).map_err(wrong)?;
+    figures.notes.iter().for_each(|note| output.note(note));
     // `-o NAME.toml` names the design; results are kept where they are without it.
     let mut output = output.clone();
     let is_design = output.out.extension().is_some_and(|ending| ending == "toml");
@@ -118,6 +119,20 @@ fn between(unit: Unit, (low, high): (f64, f64)) -> String {
     format!("{} to {}", unit.shown(low), unit.shown(high))
 }
 
+/// Latencies of what was measured: mean and 99th percentile, measured and simulated.
+const LATENCIES: [(&str, &str); 4] =
+    [("mean", "mean"), ("mean_simulated", "simulated"), ("p99", "p99"), ("p99_simulated", "simulated")];
+
+fn latencies(residual: &Residual) -> [Cell; 4] {
+    let of = |seconds: f64| Cell::new(Unit::Seconds.shown(seconds), seconds);
+    match residual.latencies {
+        Some(([mean, p99], [mean_simulated, p99_simulated])) => {
+            [mean, mean_simulated, p99, p99_simulated].map(of)
+        }
+        None => std::array::from_fn(|_| Cell::text("")),
+    }
+}
+
 fn residuals(found: &Answer) -> Table {
     let mut columns = vec![
         Column::text("figure", "figure"),
@@ -127,6 +142,10 @@ fn residuals(found: &Answer) -> Table {
         Column::text("within", "within"),
         Column::text("interval", "drives that fit do"),
     ];
+    let has_latencies = found.residuals.iter().any(|residual| residual.latencies.is_some());
+    if has_latencies {
+        columns.extend(LATENCIES.map(|(name, head)| Column::number(name, head)));
+    }
     columns.extend((2..).zip(&found.others).map(|(number, _)| Column {
         name: format!("simulated_{number}").into(),
         head: "the other".into(),
@@ -150,6 +169,9 @@ fn residuals(found: &Answer) -> Table {
             ),
             Cell::new(between(residual.unit, residual.interval), json!([low, high])),
         ];
+        if has_latencies {
+            row.extend(latencies(residual));
+        }
         row.extend(found.others.iter().map(|other| of(other.simulated[at])));
         row
     };
@@ -198,6 +220,7 @@ fn document(found: &Answer) -> Value {
             "figure": residual.name, "stated": residual.stated, "simulated": residual.simulated,
             "difference": residual.difference(), "within": residual.is_within(), "tolerance": residual.tolerance,
             "interval": [residual.interval.0, residual.interval.1], "source": residual.source, "line": residual.line,
+            "latencies": residual.latencies.map(|(measured, simulated)| json!({ "measured": measured, "simulated": simulated })),
         })
     };
     let number = |number: &nvlab_fit::fit::Number| {

@@ -79,8 +79,8 @@ fn pair(all: &Figures, rate: &Figure, other: &Figure) -> Option<String> {
     let slack = 1.0 + rate.tolerance + other.tolerance;
     match other.what {
         What::Latency(slow) => {
-            let same = (fast.is_write, fast.is_sequential, fast.block_bytes)
-                == (slow.is_write, slow.is_sequential, slow.block_bytes);
+            let same = (fast.is_write, fast.is_sequential, fast.mixed, fast.block_bytes)
+                == (slow.is_write, slow.is_sequential, slow.mixed, slow.block_bytes);
             let per_s = bytes_per_s(&fast, unit, rate.value) / fast.block_bytes as f64;
             let most = f64::from(fast.depth) / other.value;
             // A request alone waits for nothing: none is faster with others beside it.
@@ -96,8 +96,8 @@ fn pair(all: &Figures, rate: &Figure, other: &Figure) -> Option<String> {
             })
         }
         What::Rate(slow, other_unit) => {
-            let same = (fast.is_write, fast.is_sequential, fast.block_bytes, fast.depth, unit)
-                == (slow.is_write, slow.is_sequential, slow.block_bytes, slow.depth, other_unit);
+            let same = (fast.is_write, fast.is_sequential, fast.mixed, fast.block_bytes, fast.depth, unit)
+                == (slow.is_write, slow.is_sequential, slow.mixed, slow.block_bytes, slow.depth, other_unit);
             let is_order = slow.state == State::Cache && fast.state != State::Cache && fast.is_write;
             (same && is_order && rate.value > other.value * slack)
                 .then(|| format!("{} is faster than {}", all.name(rate), all.name(other)))

@@ -19,28 +19,32 @@
 //! value     = "600k IOPS"            # or a rate, "3.5 GB/s", or a latency, "85 us"
 //! bs        = "4 KiB"                # qd, state = "fresh" | "cache" | "after cache" | "full" | "steady"
 //! tolerance = "5 %"                  # what the figure may be off; default 5 %
+//! [[measured]]
+//! file      = "fio-results.json"     # fio's JSON, beside this file; capacity, state and tolerance as of a figure
 //! ```
 //!
-//! A figure is a [`What`] and a value in base units. A measurement (a job of fio, a pattern of a probe) is the same: a [`What`],
-//! or another workload, with what was measured.
+//! A figure is a [`What`] and a value in base units. A job that fio measured is the same, with its latencies beside.
 //!
 //! | file | what |
 //! |---|---|
 //! | [`what`](mod@what) | what a figure is of, and its job as a run |
 //! | [`amount`] | values with units as data sheets write them |
 //! | `read` | the file |
+//! | [`fio`] | what fio measured |
 //! | [`doubts`] | figures that contradict each other or physics |
 
 pub mod amount;
 pub mod doubts;
+pub mod fio;
 mod read;
 pub mod what;
 
 pub use amount::{Amount, Unit};
+pub use fio::Measured;
 pub use what::{Load, State, What};
 
 use nvlab_design::toml_reader::{FileError, Place};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The cells of the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +158,9 @@ pub struct Figure {
     pub what: What,
     /// Its value, in the base unit of [`What::unit`].
     pub value: f64,
+    /// Mean and 99th percentile of the latency of its requests in seconds, if they were measured with it. They are compared, not
+    /// fitted: in a closed loop the mean is the depth over the rate, and no closed form here is of the 99th percentile.
+    pub latencies: Option<[f64; 2]>,
     /// What it may be off, as a share.
     pub tolerance: f64,
     /// Where it is stated.
@@ -171,19 +178,21 @@ pub struct Figures {
     pub known: Vec<Known>,
     /// Its figures.
     pub figures: Vec<Figure>,
+    /// What was assumed of measurements, and which of them are not compared.
+    pub notes: Vec<String>,
 }
 
 impl Figures {
-    /// Reads a file.
-    pub fn load(path: &Path) -> Result<Figures, FileError> {
+    /// Reads a file, and what was measured besides: files of fio, with the state in which the drive was written to.
+    pub fn load(path: &Path, (measured, state): (&[PathBuf], Option<State>)) -> Result<Figures, FileError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| FileError::new(format!("{}: {error}", path.display())))?;
-        Figures::read(&path.display().to_string(), &text)
+        read::read(&path.display().to_string(), &text, measured, state)
     }
 
     /// Reads the text of a file.
     pub fn read(file: &str, text: &str) -> Result<Figures, FileError> {
-        read::read(file, text)
+        read::read(file, text, &[], None)
     }
 
     /// The name of a figure for people: `1 TB random read of 4 KiB, 128 in flight`.

@@ -1,11 +1,13 @@
 //! The file of figures.
 
 use super::amount::{Amount, Unit, amount};
+use super::fio::{self, Measured};
 use super::what::{Load, Requests, State, What};
 use super::{Cells, Class, Drive, Figure, Figures, Known, Link};
 use nvlab_design::toml_reader::datum::{Datum, Shape};
 use nvlab_design::toml_reader::{FileError, Source, Table, Value};
 use nvlab_units::quantity;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 type Read<T> = Result<T, FileError>;
@@ -15,7 +17,7 @@ const TOLERANCE: f64 = 0.05;
 /// Lengths of a guarantee if none is given.
 const YEARS: f64 = 5.0;
 
-pub fn read(file: &str, text: &str) -> Read<Figures> {
+pub fn read(file: &str, text: &str, more: &[PathBuf], state: Option<State>) -> Read<Figures> {
     let source = Arc::new(Source::file(file, text));
     let root = Table::root(&source, "a figures file")?;
     if root.number("schema")?.is_some_and(|schema| schema != 1.0) {
@@ -25,11 +27,46 @@ pub fn read(file: &str, text: &str) -> Read<Figures> {
     let known = known(&root)?;
     let figures =
         root.tables("figure")?.iter().map(|table| figure(table, &drive)).collect::<Read<Vec<_>>>()?;
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    let measured = root.tables("measured")?;
+    let mut all =
+        measured.iter().map(|table| self::measured(table, &drive, folder)).collect::<Read<Vec<_>>>()?;
     root.end()?;
-    if figures.is_empty() {
-        return Err(root.error("a figures file needs [[figure]], at least one"));
+    if !more.is_empty() && drive.capacities.len() > 1 {
+        let problem = "[drive] has several capacities: name each file in [[measured]], with the capacity that was measured";
+        return Err(root.error(problem));
     }
-    Ok(Figures { drive, known, figures })
+    let given = |file: &PathBuf| Measured { file: file.clone(), size: 0, state, tolerance: TOLERANCE };
+    all.extend(more.iter().map(given));
+    if figures.is_empty() && all.is_empty() {
+        return Err(root.error("a figures file needs [[figure]] or [[measured]], at least one"));
+    }
+    let mut figures = Figures { drive, known, figures, notes: Vec::new() };
+    all.iter().try_for_each(|measured| fio::add(&mut figures, measured))?;
+    Ok(figures)
+}
+
+/// A file of measurements, beside this one.
+fn measured(table: &Table, drive: &Drive, folder: &Path) -> Read<Measured> {
+    let (size, file) = (size(table, drive)?, folder.join(table.needed("file")?));
+    let state = table.text("state")?.map(|text| state(table, &text)).transpose()?;
+    let tolerance = tolerance(table)?;
+    table.end()?;
+    Ok(Measured { file, size, state, tolerance })
+}
+
+fn state(table: &Table, text: &str) -> Read<State> {
+    let found = State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
+    found.ok_or_else(|| {
+        table.wrong("state", format!("is one of {}", State::ALL.map(|(name, _)| name).join(", ")))
+    })
+}
+
+fn tolerance(table: &Table) -> Read<f64> {
+    Ok(match table.datum("tolerance", Shape::Share { max: 1.0 })? {
+        Some(Datum::Share(share)) => share.max(0.001),
+        _ => TOLERANCE,
+    })
 }
 
 fn drive(table: &Table) -> Read<Drive> {
@@ -140,21 +177,18 @@ fn figure(table: &Table, drive: &Drive) -> Read<Figure> {
         "cache" => return Err(table.wrong("value", "of a cache is a size")),
         _ => requests(table, drive, &name, value.unit)?,
     };
-    let tolerance = match table.datum("tolerance", Shape::Share { max: 1.0 })? {
-        Some(Datum::Share(share)) => share.max(0.001),
-        _ => TOLERANCE,
-    };
+    let tolerance = tolerance(table)?;
     let source = table.text("source")?.unwrap_or_else(|| drive.source.clone());
     let at = table.get("value").expect("it has been read").at.clone();
     table.end()?;
-    Ok(Figure { size, what, value: value.value, tolerance, source, at })
+    Ok(Figure { size, what, value: value.value, latencies: None, tolerance, source, at })
 }
 
 fn size(table: &Table, drive: &Drive) -> Read<usize> {
     let Some(text) = table.text("capacity")? else {
         return match drive.capacities.len() {
             1 => Ok(0),
-            _ => Err(table.error("[[figure]] needs `capacity`: the drive has several")),
+            _ => Err(table.error("`capacity` is needed here: the drive has several")),
         };
     };
     let found =
@@ -212,16 +246,12 @@ fn requests(table: &Table, drive: &Drive, name: &str, unit: Unit) -> Read<What> 
         _ => usual,
     };
     let state = match (table.text("state")?, is_write, drive.class) {
-        (Some(text), ..) => {
-            let found = State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
-            let names = State::ALL.map(|(name, _)| name).join(", ");
-            found.ok_or_else(|| table.wrong("state", format!("is one of {names}")))?
-        }
+        (Some(text), ..) => state(table, &text)?,
         (None, true, Class::Client) => State::Cache,
         (None, true, Class::DataCentre) if !is_sequential && unit != Unit::Seconds => State::Steady,
         _ => State::Full,
     };
-    let requests = Requests { is_sequential, is_write, block_bytes, depth, state };
+    let requests = Requests { is_sequential, is_write, mixed: None, block_bytes, depth, state };
     match unit {
         Unit::PerSecond | Unit::BytesPerSecond => Ok(What::Rate(requests, unit)),
         Unit::Seconds => Ok(What::Latency(requests)),

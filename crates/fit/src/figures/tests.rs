@@ -25,7 +25,7 @@ fn the_template_is_a_file_of_figures() {
 
 #[test]
 fn mistakes_are_told_at_their_lines() {
-    assert_eq!(refused(""), "d.toml:1: a figures file needs [[figure]], at least one");
+    assert_eq!(refused(""), "d.toml:1: a figures file needs [[figure]] or [[measured]], at least one");
     let text = refused("[[figure]]\nwhat = \"random raed\"\nvalue = \"600k IOPS\"\n");
     assert!(text.starts_with("d.toml:9: `what` is one of sequential read,"), "{text}");
     let text = refused("[[figure]]\nwhat = \"random read\"\nvalue = \"600\"\n");
@@ -49,4 +49,118 @@ fn what_cannot_be_is_said() {
         doubts[1].text
     );
     assert_eq!(doubts[1].figures, [1, 2]);
+}
+
+/// A job of fio: name, group, options, and of reads and of writes requests a second, mean and p99 in us.
+type Job<'a> = (&'a str, u32, &'a str, [f64; 3], [f64; 3]);
+
+/// fio's JSON of jobs.
+fn fio(jobs: &[Job<'_>]) -> tempfile::NamedTempFile {
+    let side = |[per_s, mean, p99]: [f64; 3]| {
+        serde_json::json!({
+            "io_bytes": per_s * 4096.0 * 60.0, "bw_bytes": per_s * 4096.0, "iops": per_s,
+            "lat_ns": { "mean": mean * 1e3 }, "clat_ns": { "percentile": { "99.000000": p99 * 1e3 } },
+        })
+    };
+    let job = |(name, group, options, read, write): &Job<'_>| {
+        let pairs = options.split(' ').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let options: serde_json::Map<_, _> =
+            pairs.map(|(key, value)| (key.to_string(), value.into())).collect();
+        serde_json::json!({
+            "jobname": name, "groupid": group, "error": 0, "job options": options, "read": side(*read), "write": side(*write),
+        })
+    };
+    let all = serde_json::json!({
+        "fio version": "fio-3.33",
+        "global options": { "ioengine": "io_uring", "direct": "1", "filename": "/dev/nvme0n1", "size": "100%", "bs": "4k" },
+        "jobs": jobs.iter().map(job).collect::<Vec<_>>(),
+    });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // fio warns before its JSON.
+    std::fs::write(file.path(), format!("fio: a warning\n{all:#}")).unwrap();
+    file
+}
+
+const NOTHING: [f64; 3] = [0.0; 3];
+
+fn with_fio(file: &tempfile::NamedTempFile, more: &str) -> Result<Figures, FileError> {
+    let text = self::file(&format!("[[measured]]\nfile = \"{}\"\n{more}", file.path().display()));
+    Figures::read("d.toml", &text)
+}
+
+#[test]
+fn plain_jobs_of_fio_are_figures() {
+    let file = fio(&[
+        ("reads", 0, "rw=randread iodepth=8 numjobs=4 group_reporting=1", [200e3, 150.0, 400.0], NOTHING),
+        ("mix", 1, "rw=randrw rwmixread=70 iodepth=32", [70e3, 300.0, 900.0], [30e3, 90.0, 2000.0]),
+        ("copy", 2, "rw=read bs=128k iodepth=2 numjobs=2", [1000.0, 1.0, 2.0], NOTHING),
+        ("copy", 2, "rw=read bs=128k iodepth=2 numjobs=2", [3000.0, 1.0, 2.0], NOTHING),
+        ("skewed", 3, "rw=randread random_distribution=zipf:1.1", [1000.0, 1.0, 2.0], NOTHING),
+        ("a", 4, "rw=randread", [1000.0, 1.0, 2.0], NOTHING),
+        ("b", 4, "rw=randwrite", NOTHING, [1000.0, 1.0, 2.0]),
+        ("synced", 5, "rw=randwrite fsync=1", NOTHING, [1000.0, 1.0, 2.0]),
+        ("dead", 6, "rw=randread", NOTHING, NOTHING),
+    ]);
+    let figures = with_fio(&file, "state = \"steady\"\n").unwrap();
+    let told: Vec<String> = figures
+        .figures
+        .iter()
+        .map(|figure| format!("{}: {}", figures.name(figure), figure.what.unit().shown(figure.value)))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "random read 4 KiB QD32: 200 k/s",
+            "random read 4 KiB QD32, 70 % read, steady: 70.0 k/s",
+            "random write 4 KiB QD32, 70 % read, steady: 30.0 k/s",
+            "sequential read 128 KiB QD4: 16.4 MB/s",
+        ]
+    );
+    let [mean, p99] = figures.figures[1].latencies.unwrap();
+    assert!((mean - 300e-6).abs() < 1e-12 && (p99 - 900e-6).abs() < 1e-12, "{mean} {p99}");
+    assert_eq!(figures.figures[3].latencies, None, "percentiles of two copies");
+    assert_eq!(figures.figures[2].what.workload(32), "uniform read=70% bs=4KiB qd=32");
+    let notes = figures.notes.join("\n");
+    for why in [
+        "not compared: skewed: it prefers some places",
+        "not compared: a: it runs beside 1 others",
+        "not compared: synced: it flushes",
+        "not compared: dead: it served nothing",
+    ] {
+        assert!(notes.contains(why), "{why}: {notes}");
+    }
+    assert!(!notes.contains("does not say how the drive was prepared"), "{notes}");
+}
+
+#[test]
+fn how_a_drive_was_prepared_is_said_or_assumed_aloud() {
+    let job = |rate: f64, options| fio(&[("w", 0, options, NOTHING, [rate, 90.0, 200.0])]);
+    let file = job(1e3, "rw=randwrite iodepth=4");
+    let figures = with_fio(&file, "").unwrap();
+    assert!(figures.name(&figures.figures[0]).ends_with(", new"), "a client drive, little written");
+    assert!(
+        figures.notes[0].contains("writes of w are taken as made in state \"cache\""),
+        "{:?}",
+        figures.notes
+    );
+    // Of the 1 TB, all and more were written.
+    let figures = with_fio(&job(5e6, "rw=randwrite iodepth=4"), "").unwrap();
+    assert!(figures.name(&figures.figures[0]).ends_with(", steady"));
+    let problem = with_fio(&job(1e3, "rw=randwrite size=10g"), "state = \"steady\"\n").unwrap_err();
+    assert!(problem.help[0].contains("it writes to 1 % of the drive only"), "{problem:?}");
+}
+
+#[test]
+fn what_is_not_of_fio_is_refused() {
+    let refused = |text: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        with_fio(&file, "").unwrap_err().to_string()
+    };
+    assert!(refused("").contains("not fio's JSON"), "empty");
+    assert!(refused("{\"jobs\": []}").contains("it has no \"fio version\""));
+    assert!(refused("{\"fio version\": \"fio-2.1\", \"jobs\": []}").contains("fio 3 is needed"));
+    let broken = "{\"fio version\": \"fio-3.1\", \"jobs\": [{\"jobname\": \"x\", \"error\": 5}]}";
+    assert!(refused(broken).contains("`x` ended with error 5"), "{}", refused(broken));
+    assert!(refused("{\"fio version\": \"fio-3.1\", \"jobs\": [").contains("EOF"));
 }

@@ -1,7 +1,7 @@
 //! What a figure is of.
 
 use super::amount::Unit;
-use nvlab_units::quantity::exact_bytes;
+use nvlab_units::quantity::{display_fraction, exact_bytes};
 use std::fmt;
 
 /// The state of the drive that a figure is of.
@@ -55,12 +55,14 @@ impl Load {
 }
 
 /// Requests that a figure is measured with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Requests {
     /// One after another, not at random.
     pub is_sequential: bool,
     /// Writes, not reads.
     pub is_write: bool,
+    /// Requests of both kinds are in flight, this share of them reads: the figure is that of one of the two.
+    pub mixed: Option<f64>,
     /// Bytes of each.
     pub block_bytes: u64,
     /// In flight.
@@ -115,19 +117,32 @@ impl What {
     pub fn workload(self, depth: u32) -> String {
         match self {
             What::Rate(requests, _) | What::Latency(requests) => {
-                let Requests { is_sequential, is_write, block_bytes, .. } = requests;
-                let (kind, rw) = match (is_sequential, is_write) {
-                    (true, true) => ("sequential", "write"),
-                    (true, false) => ("sequential", "read"),
-                    (false, true) => ("uniform", "randwrite"),
-                    (false, false) => ("uniform", "randread"),
+                let Requests { is_sequential, is_write, mixed, block_bytes, .. } = requests;
+                let kind = if is_sequential { "sequential" } else { "uniform" };
+                let which = match (mixed, is_sequential, is_write) {
+                    (Some(reads), ..) => format!("read={}%", reads * 100.0),
+                    (_, true, true) => "rw=write".to_string(),
+                    (_, true, false) => "rw=read".to_string(),
+                    (_, false, true) => "rw=randwrite".to_string(),
+                    (_, false, false) => "rw=randread".to_string(),
                 };
-                format!("{kind} rw={rw} bs={} qd={depth}", exact_bytes(block_bytes).replace(' ', ""))
+                format!("{kind} {which} bs={} qd={depth}", exact_bytes(block_bytes).replace(' ', ""))
             }
             What::Endurance(Load::Jesd219, _) => format!("jesd219 qd={depth}"),
             What::Endurance(Load::Random, _) => format!("uniform rw=randwrite bs=4KiB qd={depth}"),
             What::Endurance(Load::Sequential, _) => format!("sequential rw=write bs=128KiB qd={depth}"),
             What::Cache => String::new(),
+        }
+    }
+
+    /// The metrics of its mean latency and its 99th percentile, in nanoseconds; `None` if it is of no requests.
+    pub fn latencies(self) -> Option<[&'static str; 2]> {
+        match self {
+            What::Rate(requests, _) | What::Latency(requests) => Some(match requests.is_write {
+                true => ["write.mean", "write.p99"],
+                false => ["read.mean", "read.p99"],
+            }),
+            What::Endurance(..) | What::Cache => None,
         }
     }
 
@@ -155,7 +170,11 @@ impl fmt::Display for What {
             let order = if requests.is_sequential { "sequential" } else { "random" };
             let kind = if requests.is_write { "write" } else { "read" };
             let block = exact_bytes(requests.block_bytes);
-            write!(f, "{order} {kind} {block} QD{}{}", requests.depth, requests.state.words())
+            write!(f, "{order} {kind} {block} QD{}", requests.depth)?;
+            if let Some(reads) = requests.mixed {
+                write!(f, ", {} read", display_fraction(reads))?;
+            }
+            f.write_str(requests.state.words())
         };
         match self {
             What::Rate(of, _) => requests(f, of),

@@ -52,6 +52,8 @@ pub struct Residual {
     pub stated: f64,
     /// What the design does, simulated.
     pub simulated: f64,
+    /// Mean and 99th percentile of the latency in seconds, measured and simulated, if they were measured.
+    pub latencies: Option<([f64; 2], [f64; 2])>,
     /// Nine of ten drives that fit do between these.
     pub interval: (f64, f64),
     /// What it may be off.
@@ -189,7 +191,8 @@ fn residuals(fitted: &Fitted<'_>, draws: &[Vec<Values>]) -> Vec<Residual> {
         name: posterior.figures.name(figure),
         unit: figure.what.unit(),
         stated: figure.value,
-        simulated: fitted.simulated[number],
+        simulated: fitted.simulated[number].value,
+        latencies: figure.latencies.zip(fitted.simulated[number].latencies),
         interval: nine_of_ten(draws.iter().map(|drives| posterior.predicted(drives, number)).collect()),
         tolerance: figure.tolerance,
         source: figure.source.clone(),
@@ -231,6 +234,7 @@ fn others(fitted: &Fitted<'_>, size: usize, runs: &dyn Runs) -> Result<Vec<Other
         let drives = drives(posterior, &mode.at)?;
         let all: Vec<usize> = (0..posterior.figures.figures.len()).collect();
         let simulated = simulate(posterior, &drives, &all, "the other design", runs)?;
+        let simulated = simulated.iter().map(|figure| figure.value).collect();
         let differs = differences(posterior.model, &best[size], &drives[size]);
         let text = text::whole(posterior.model, &drives[size], size, &|_| String::new());
         found.push(Other { differs, simulated, text });

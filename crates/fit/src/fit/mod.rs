@@ -16,7 +16,8 @@ pub mod posterior;
 pub use answer::{Answer, Number, Residual};
 
 use crate::figures::Figures;
-use crate::model::{Model, Values, twin};
+use crate::model::twin::{self, Simulated};
+use crate::model::{Model, Values};
 use nvlab_design::DesignErrors;
 use nvlab_design::toml_reader::FileError;
 use nvlab_run::plan::{Source, Task};
@@ -77,7 +78,7 @@ pub struct Fitted<'a> {
     /// The modes, the most probable first.
     pub modes: Vec<Mode>,
     /// Of each figure, what a simulation of the most probable drive measured.
-    pub simulated: Vec<f64>,
+    pub simulated: Vec<Simulated>,
     /// Runs that were made or found.
     pub runs: usize,
 }
@@ -100,7 +101,7 @@ pub fn fit<'a>(
         simulated = simulate(&posterior, &drives, &all, &format!("design {}", round + 1), runs)?;
         count += simulated.len();
         let mut change: f64 = 0.0;
-        for (number, value) in simulated.iter().enumerate() {
+        for (number, Simulated { value, .. }) in simulated.iter().enumerate() {
             let figure = &figures.figures[number];
             let form = crate::model::forms::value(&drives[figure.size], figure.what);
             let correction = (value / form).ln();
@@ -126,14 +127,14 @@ pub fn drives(posterior: &Posterior<'_>, at: &[f64]) -> Result<Vec<Values>, FitE
     })
 }
 
-/// What simulations measure of figures, in their base units.
+/// What simulations say of figures.
 pub fn simulate(
     posterior: &Posterior<'_>,
     drives: &[Values],
     numbers: &[usize],
     title: &str,
     runs: &dyn Runs,
-) -> Result<Vec<f64>, FitError> {
+) -> Result<Vec<Simulated>, FitError> {
     let figures = posterior.figures;
     let named = |number: usize| figures.name(&figures.figures[number]);
     let failed = |number: usize, why: String| FitError::Run { figure: named(number), why };
@@ -152,12 +153,14 @@ pub fn simulate(
     for (&number, job) in numbers.iter().zip(&jobs) {
         let figure = &figures.figures[number];
         values.push(match job {
-            None => crate::model::forms::value(&drives[figure.size], figure.what),
+            None => {
+                let value = crate::model::forms::value(&drives[figure.size], figure.what);
+                Simulated { value, latencies: None }
+            }
             Some(job) => {
                 let run =
                     results.next().expect("each task has a result").map_err(|why| failed(number, why))?;
-                let value = job.value(&run).filter(|value| *value > 0.0 && value.is_finite());
-                value.ok_or_else(|| failed(number, "the run has no such figure".to_string()))?
+                job.simulated(&run).ok_or_else(|| failed(number, "the run has no such figure".to_string()))?
             }
         });
     }

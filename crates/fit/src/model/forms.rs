@@ -60,6 +60,12 @@ fn latency(values: &Values, requests: &Requests) -> f64 {
 
 /// Requests a second.
 fn rate(values: &Values, requests: &Requests) -> f64 {
+    if let Some(reads) = requests.mixed {
+        // As if each kind had the drive for as long as it takes alone.
+        let alone = |is_write| rate(values, &Requests { is_write, mixed: None, ..*requests });
+        let all = 1.0 / (reads / alone(false) + (1.0 - reads) / alone(true));
+        return all * if requests.is_write { 1.0 - reads } else { reads };
+    }
     let block = requests.block_bytes as f64;
     let front = (1.0 / values.of(Knob::Command)).min(values.link_rate() / block);
     let channels = f64::from(values.channels) * values.of(Knob::Transfer) / (block * WITH_SPARE);

@@ -1,8 +1,9 @@
 //! A figure as a run that measures it: through the public way of [`Task`], on a smaller drive that measures the same.
 //!
 //! What does not clean is measured on the drive with smaller blocks, whose erases take less in proportion: the same dies, planes
-//! and times. What cleans is measured with blocks as they are (blocks of fewer pages change write amplification) on a few of the
-//! dies, with as much of the link, the front end and the queue for each of them.
+//! and times. What cleans is measured with blocks as they are (blocks of fewer pages change write amplification a little) on a few of
+//! the dies, with as much of the link, the front end and the queue for each of them; if the queue is too short to be shared, on all
+//! dies with smaller blocks.
 
 use super::text::{self, Part};
 use super::{Model, Values};
@@ -26,6 +27,8 @@ const PAGES_LEAST: f64 = 24.0;
 const FILLED: f64 = 3e9;
 /// Bytes of one that cleans, at most.
 const STEADY: f64 = 150e9;
+/// Requests in flight of one that cleans on a few of the dies, at least.
+const DEPTH_LEAST: f64 = 3.0;
 
 /// Why a figure cannot be run.
 #[derive(Debug, Error)]
@@ -43,14 +46,28 @@ pub enum TwinError {
 pub struct Job {
     /// The run.
     pub task: Task,
+    what: What,
     metric: &'static str,
     times: f64,
 }
 
+/// What a simulation says of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Simulated {
+    /// Its value, in the base unit of its [`What`].
+    pub value: f64,
+    /// Mean and 99th percentile of the latency of its requests, in seconds.
+    pub latencies: Option<[f64; 2]>,
+}
+
 impl Job {
-    /// The value of the figure in the base unit of its [`What`]; `None` if the run has none.
-    pub fn value(&self, run: &RunResult) -> Option<f64> {
-        metric::metric(self.metric, run).map(|value| value * self.times)
+    /// What a run says of the figure; `None` if nothing.
+    pub fn simulated(&self, run: &RunResult) -> Option<Simulated> {
+        let value = metric::metric(self.metric, run).map(|value| value * self.times);
+        let value = value.filter(|value| *value > 0.0 && value.is_finite())?;
+        let seconds = |name: &str| metric::metric(name, run).map(|ns| ns * 1e-9);
+        let latencies = self.what.latencies().and_then(|[mean, p99]| Some([seconds(mean)?, seconds(p99)?]));
+        Some(Simulated { value, latencies })
     }
 }
 
@@ -61,11 +78,13 @@ fn part(model: &Model, values: &Values, what: What) -> Part {
         _ => true,
     };
     let whole = Part { dies: values.dies, pages: 1, without_cache };
-    if what.is_steady() {
-        let dies = (STEADY / values.of(Knob::Die)).floor().clamp(1.0, f64::from(values.dies)) as u32;
+    let dies = (STEADY / values.of(Knob::Die)).floor().clamp(1.0, f64::from(values.dies)) as u32;
+    // A part of a request cannot be in flight.
+    let in_flight = f64::from(what.depth()) * f64::from(dies) / f64::from(values.dies);
+    if what.is_steady() && in_flight >= DEPTH_LEAST {
         return Part { dies, ..whole };
     }
-    let smaller = (values.raw_bytes() / SMALL).max(1.0);
+    let smaller = (values.raw_bytes() / if what.is_steady() { STEADY } else { SMALL }).max(1.0);
     let pages = smaller.min(f64::from(model.pages.count) / PAGES_LEAST).floor().max(1.0);
     Part { pages: pages as u32, ..whole }
 }
@@ -104,7 +123,7 @@ pub fn job(
     };
     let name = design.name.clone();
     let task = Task::new(design, name, &source(&(what.workload(depth) + &span))?, settings)?;
-    Ok(Some(Job { task, metric, times }))
+    Ok(Some(Job { task, what, metric, times }))
 }
 
 /// The state in which a figure is measured, how long, and what is added to its workload.
@@ -125,7 +144,7 @@ fn measured(what: What, capacity_bytes: u64) -> (Preparation, String, String) {
     if requests.state == State::Steady {
         return plain(Prepared::Steady, format!("{count} io"));
     }
-    if !requests.is_write {
+    if !requests.is_write || requests.mixed.is_some() {
         // Data on all dies is enough to read from.
         let share = (FILLED / capacity_bytes as f64 * 100.0).ceil().clamp(1.0, 100.0) / 100.0;
         let state = Preparation { fill: share, ..Preparation::from(Prepared::Full) };

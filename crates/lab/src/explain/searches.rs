@@ -9,6 +9,8 @@ pub const FIT: Topic = Topic {
     text: "\
 \x20 nvlab design new --figures mine.toml      a file of figures to fill in
 \x20 nvlab fit mine.toml -o drive.toml         the design; nvlab fit mine.toml --json for programs
+\x20 nvlab fit mine.toml fio-*.json --state steady
+                                            with what fio measured (--output-format=json)
 
 \x20 [drive]    name, capacity (\"1 TB\", or a list: siblings share flash and controller), interface
              (\"SATA\", \"PCIe 3.0 x4\"), class (client | data-centre), cells (TLC | QLC), layers,
@@ -19,6 +21,7 @@ pub const FIT: Topic = Topic {
              \"0.9 DWPD\"; capacity, bs, qd, state = fresh | cache | after cache | full | steady,
              load = jesd219 | random | sequential (of endurance), years (of DWPD), tolerance
              (default 5 %), source
+\x20 [[measured]] file = fio's JSON, beside the file; capacity, state, tolerance
 
 Every number that a design leaves open has a prior, an interval that nine of ten drives of its
 generation, class and link lie in (parts/priors): read, program, erase, cycles, transfer, slc
@@ -27,6 +30,11 @@ host, firmware. The fit is the most probable drive: closed forms place the searc
 correct them until nothing moves. Behind each number stands where nine of ten drives that fit have
 it; \"prior only\" says that no figure depends on it. A figure that physics or the others contradict
 is said. If two kinds of flash explain the figures as well, both designs are given.
+
+Of fio's jobs, those in a closed loop with requests of one size, at random or in order, reads, writes
+or both, are figures: their rates are fitted; their mean and 99th percentile are shown beside those
+simulated. Other jobs are named with what makes them different. fio does not say how the drive was
+prepared: without a state, what is assumed of writes is said below the tables.
 
 Figures are simulated on a part of the drive that measures the same: smaller blocks where nothing
 is cleaned, a few of the dies where it is. Runs are kept: the same command goes on after an

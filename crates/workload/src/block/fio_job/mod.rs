@@ -32,8 +32,11 @@ mod lists;
 mod numbers;
 mod options;
 mod places;
+mod plain;
 #[cfg(test)]
 mod tests;
+
+pub use plain::{PlainError, PlainJob};
 
 use super::generator::{Amount, AnyGenerator, GeneratorSpec, Mix};
 use super::together::{Issue, Rate};

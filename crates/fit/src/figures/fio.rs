@@ -1,0 +1,233 @@
+//! What fio measured: its JSON (`--output-format=json`), of any jobs. A plain job (`nvlab_workload::block::fio_job::PlainJob`) is one
+//! figure, its throughput, or two if it reads and writes; others are named with what makes them different.
+//!
+//! fio does not say how the drive was prepared. Unless the state is given, writes are taken as made in the steady state if the job
+//! wrote the capacity or more at random, and otherwise in the state that figures of its class are in when they give none. Either is
+//! said beside the answer.
+
+use super::amount::Unit;
+use super::what::{Requests, State, What};
+use super::{Class, Drive, Figure, Figures};
+use nvlab_design::toml_reader::{FileError, Place, Source};
+use nvlab_workload::block::fio_job::{FioJobFile, PlainJob};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Requests of at least so many bytes are told in bytes a second.
+const LARGE: u32 = 64 << 10;
+/// A job that goes to less of the drive leaves it more spare space than the whole of it has.
+const WHOLE: f64 = 0.9;
+
+/// A file with what was measured, and what is known of how.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The file.
+    pub file: PathBuf,
+    /// Which sibling was measured.
+    pub size: usize,
+    /// In which state it was written to, if known.
+    pub state: Option<State>,
+    /// What its figures may be off, as a share.
+    pub tolerance: f64,
+}
+
+/// Reads, or writes, of a job.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    per_s: f64,
+    bytes_per_s: f64,
+    bytes: f64,
+    latencies: Option<[f64; 2]>,
+}
+
+/// A job as fio reports it.
+struct Entry {
+    name: String,
+    group: u64,
+    options: Vec<(String, String)>,
+    read: Side,
+    write: Side,
+    at: Place,
+}
+
+/// Adds what a file says of a drive.
+pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError> {
+    let (file, entries) = entries(&of.file)?;
+    let (mut left_out, mut assumed, before) = (Vec::new(), Vec::new(), figures.figures.len());
+    for group in entries.chunk_by(|a, b| a.group == b.group) {
+        let job = &group[0];
+        match plain(group, &file) {
+            Err(why) => left_out.push(format!("{}: {why}", job.name)),
+            Ok(plain) => match figures_of(group, plain, &figures.drive, of) {
+                Err(why) => left_out.push(format!("{}: {why}", job.name)),
+                Ok(found) => {
+                    let writes = found.iter().any(|figure| state_of(figure.what) != State::Full);
+                    if of.state.is_none() && writes {
+                        let state = found.iter().map(|figure| state_of(figure.what)).next_back();
+                        assumed.push((job.name.clone(), state.expect("a job has a figure")));
+                    }
+                    figures.figures.extend(found);
+                }
+            },
+        }
+    }
+    if figures.figures.len() == before {
+        let error = FileError::new(format!("{file}: no job of it can be compared"));
+        return Err(left_out.into_iter().fold(error, FileError::help));
+    }
+    for (name, state) in State::ALL {
+        let jobs: Vec<&str> =
+            assumed.iter().filter(|(_, of)| *of == state).map(|(job, _)| job.as_str()).collect();
+        // Two names of one state.
+        if !jobs.is_empty() && name != "fresh" {
+            figures.notes.push(format!(
+                "{file}: fio does not say how the drive was prepared: writes of {} are taken as made in state {name:?}; --state, or \
+                 `state` of [[measured]], says it",
+                jobs.join(", ")
+            ));
+        }
+    }
+    figures.notes.extend(left_out.into_iter().map(|why| format!("{file}: not compared: {why}")));
+    Ok(())
+}
+
+fn state_of(what: What) -> State {
+    match what {
+        What::Rate(requests, _) | What::Latency(requests) => requests.state,
+        What::Endurance(..) | What::Cache => State::Full,
+    }
+}
+
+/// The jobs of a file, in its order.
+fn entries(path: &Path) -> Result<(String, Vec<Entry>), FileError> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| FileError::new(format!("{file}: {error}")))?;
+    // Warnings of fio may stand before it.
+    let start = text.find('{').unwrap_or(text.len());
+    let no = |why: String| FileError::new(format!("{file}: not fio's JSON (--output-format=json): {why}"));
+    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+    let root = values.next().ok_or_else(|| no("it is empty".to_string()))?;
+    let root = root.map_err(|error| no(error.to_string()))?;
+    let version = root["fio version"].as_str().ok_or_else(|| no("it has no \"fio version\"".to_string()))?;
+    if version.trim_start_matches("fio-").starts_with(['1', '2']) {
+        return Err(no(format!("{version} tells times in other units; fio 3 is needed")));
+    }
+    let jobs = root["jobs"].as_array().or_else(|| root["client_stats"].as_array());
+    let jobs = jobs.ok_or_else(|| no("it has no \"jobs\"".to_string()))?;
+    let source = Arc::new(Source::file(&file, &text));
+    let mut places = text.match_indices("\"jobname\"").map(|(at, name)| at..at + name.len());
+    let mut found = Vec::new();
+    for job in jobs {
+        let span = places.next().unwrap_or(0..0);
+        let at = Place { source: Arc::clone(&source), span };
+        let name = job["jobname"].as_str().unwrap_or("a job").to_string();
+        // What fio adds up over clients.
+        if name == "All clients" {
+            continue;
+        }
+        if let Some(error) = job["error"].as_i64().filter(|error| *error != 0) {
+            return Err(FileError::at(
+                at,
+                format!("`{name}` ended with error {error}: it did not do what it says"),
+                "",
+            ));
+        }
+        let mut options = options(&root["global options"]);
+        let own = self::options(&job["job options"]);
+        options.retain(|(key, _)| !own.iter().any(|(of_job, _)| of_job == key));
+        options.extend(own);
+        options.retain(|(key, _)| key != "name");
+        let group = job["groupid"].as_u64().unwrap_or(0);
+        found.push(Entry { group, options, read: side(&job["read"]), write: side(&job["write"]), at, name });
+    }
+    Ok((file, found))
+}
+
+fn options(value: &Value) -> Vec<(String, String)> {
+    let empty = Map::new();
+    let all = value.as_object().unwrap_or(&empty).iter();
+    all.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_string())).collect()
+}
+
+fn side(value: &Value) -> Side {
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    let percentile = |kind: &str| value[kind]["percentile"]["99.000000"].as_f64();
+    let mean = value["lat_ns"]["mean"].as_f64().filter(|mean| *mean > 0.0);
+    let p99 = percentile("lat_ns").or_else(|| percentile("clat_ns"));
+    Side {
+        per_s: number(&value["iops"]),
+        bytes_per_s: number(&value["bw_bytes"]),
+        bytes: number(&value["io_bytes"]),
+        latencies: mean.zip(p99).map(|(mean, p99)| [mean * 1e-9, p99 * 1e-9]),
+    }
+}
+
+/// The job of a group: one, or copies of one.
+fn plain(group: &[Entry], file: &str) -> Result<PlainJob, String> {
+    let job = &group[0];
+    if group.iter().any(|other| other.options != job.options) {
+        return Err(format!("it runs beside {} others (a `stonewall` would part them)", group.len() - 1));
+    }
+    let mut plain = FioJobFile::plain(&job.name, &job.options, file).map_err(|error| error.to_string())?;
+    if group.len() > 1 {
+        plain.copies = group.len() as u32;
+    }
+    Ok(plain)
+}
+
+/// The figures of a plain job: of reads, of writes, of both.
+fn figures_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> Result<Vec<Figure>, String> {
+    let (capacity, reads) = (drive.capacities[of.size], job.reads);
+    let written: f64 = group.iter().map(|entry| entry.write.bytes).sum();
+    let usual = match (drive.class, job.is_sequential) {
+        _ if reads == 1.0 => State::Full,
+        (_, false) if written >= capacity as f64 => State::Steady,
+        (Class::Client, true) if written >= capacity as f64 => State::AfterCache,
+        (Class::Client, _) => State::Cache,
+        (Class::DataCentre, true) => State::Full,
+        (Class::DataCentre, false) => State::Steady,
+    };
+    let state = if reads == 1.0 { usual } else { of.state.unwrap_or(usual) };
+    let share = job.share(capacity);
+    if state == State::Steady && share < WHOLE {
+        return Err(format!(
+            "it writes to {:.0} % of the drive only, whose steady state is another",
+            share * 100.0
+        ));
+    }
+    let mut found = Vec::new();
+    let kinds = [(false, reads > 0.0), (true, reads < 1.0)];
+    for (is_write, _) in kinds.into_iter().filter(|(_, is_asked)| *is_asked) {
+        let side = |entry: &Entry| if is_write { entry.write } else { entry.read };
+        let unit = match job.is_sequential || job.block_bytes >= LARGE {
+            true => Unit::BytesPerSecond,
+            false => Unit::PerSecond,
+        };
+        let rate =
+            |entry: &Entry| if unit == Unit::PerSecond { side(entry).per_s } else { side(entry).bytes_per_s };
+        let value: f64 = group.iter().map(rate).sum();
+        if value <= 0.0 {
+            return Err("it served nothing".to_string());
+        }
+        let requests = Requests {
+            is_sequential: job.is_sequential,
+            is_write,
+            mixed: (0.0 < reads && reads < 1.0).then_some(reads),
+            block_bytes: job.block_bytes.into(),
+            depth: job.depth * job.copies,
+            state,
+        };
+        found.push(Figure {
+            size: of.size,
+            what: What::Rate(requests, unit),
+            value,
+            // Percentiles of copies do not add up.
+            latencies: side(&group[0]).latencies.filter(|_| group.len() == 1),
+            tolerance: of.tolerance,
+            source: format!("fio, {}", group[0].name),
+            at: group[0].at.clone(),
+        });
+    }
+    Ok(found)
+}
