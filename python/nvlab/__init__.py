@@ -36,6 +36,7 @@ from ._errors import (
     Unsupported,
     WorkloadError,
 )
+from ._fit import Choice, Fit, choose, fit
 from ._nvlab import COMMIT, VERSION
 from ._parts import Fact, Part, explain, part, parts
 from ._reproduce import Reproduction, reproduce
@@ -56,6 +57,7 @@ __all__ = [
     "COMMIT",
     "VERSION",
     "BusyError",
+    "Choice",
     "CommandError",
     "Comparison",
     "Counters",
@@ -67,6 +69,7 @@ __all__ = [
     "Difference",
     "Error",
     "Fact",
+    "Fit",
     "InputError",
     "Latency",
     "Loss",
@@ -90,6 +93,7 @@ __all__ = [
     "Workload",
     "WorkloadError",
     "arange",
+    "choose",
     "cli",
     "compare",
     "cut",
@@ -97,6 +101,7 @@ __all__ = [
     "designs",
     "device",
     "explain",
+    "fit",
     "geomspace",
     "linspace",
     "load",

@@ -37,6 +37,28 @@ def keep_table_file(bytes: bytes) -> None: ...
 def range_values(text: str) -> list[str]: ...
 def sweep_page(table: Frame, metrics: Sequence[str], front: Sequence[str]) -> str: ...
 def load_sweep(path: Path) -> tuple[Frame, list[str], str, int, list[str]]: ...
+def fit_figures(
+    figures: Path,
+    measured: Sequence[Path],
+    state: str | None,
+    capacity: str | None,
+    seed: int,
+    settings: Settings,
+    report: _Report | None,
+) -> tuple[str, list[str]]: ...
+def choose_design(
+    design: Design,
+    free: Sequence[str],
+    workload: str,
+    needs: Sequence[str],
+    best: Sequence[str],
+    runs: int,
+    seed: int,
+    until: str | None,
+    precondition: str,
+    settings: Settings,
+    report: _Report | None,
+) -> tuple[str, str]: ...
 def reproduce_claims(
     system: str, only: Sequence[str], smoke: bool, settings: Settings, report: _Report | None
 ) -> tuple[Frame, str, bool, str]: ...

@@ -4,7 +4,7 @@
 use nvlab_design::Design;
 use nvlab_fit::figures::Figures;
 use nvlab_fit::fit::posterior::Posterior;
-use nvlab_fit::fit::{Runs, answer::nine_of_ten};
+use nvlab_fit::fit::{Ended, Runs, answer::nine_of_ten};
 use nvlab_fit::held_out;
 use nvlab_fit::model::{Model, forms, text, twin};
 use nvlab_fit::priors::Knob;
@@ -28,8 +28,11 @@ impl Runs for Plain {
     fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError> {
         self.0.source(text)
     }
-    fn run(&self, tasks: &[&Task], _: &[String]) -> Result<Vec<Result<RunResult, String>>, String> {
-        let ran = self.0.run::<Done>(tasks, false, &|_, _| {}).map_err(|error| error.to_string())?;
+    fn run(&self, tasks: &[&Task], _: &[String]) -> Result<Vec<Result<RunResult, String>>, Ended> {
+        let ran = self
+            .0
+            .run::<Done>(tasks, false, &|_, _| {})
+            .map_err(|error| Ended::Machine(error.to_string()))?;
         Ok(ran.into_iter().map(|done| done.map(|done| done.result).map_err(|why| why.to_string())).collect())
     }
 }

@@ -36,6 +36,16 @@ impl Design {
         Ok(Design { source, text, named: Arc::new(named) })
     }
 
+    /// Its name, or the path of its file, and its changes; an error if it is only a text, which cannot be done with those.
+    pub fn in_a_file(&self, done: &str) -> Result<(String, Vec<String>), Trouble> {
+        let name = self.source.split(',').next().unwrap_or_default();
+        if self.text.is_some() && !name.ends_with(".toml") {
+            let why = format!("a design that is not in a file cannot {done}: save it, and load that");
+            return Err(Trouble::Input(why));
+        }
+        Ok((name.to_string(), self.named.changes.clone()))
+    }
+
     /// The design under its name.
     pub fn into_named(self) -> Named {
         Arc::unwrap_or_clone(self.named)
@@ -74,12 +84,8 @@ impl Design {
     /// The same kind of drive with another capacity, said as in a design file.
     fn scale(&self, capacity: &str) -> Result<Design, Trouble> {
         let bytes = quantity::bytes(capacity).map_err(|error| Trouble::Input(error.to_string()))?;
-        let reference = self.source.split(',').next().unwrap_or_default();
-        if self.text.is_some() && !reference.ends_with(".toml") {
-            let why = "a design that is not in a file cannot be extended: save it, load it, and scale that";
-            return Err(Trouble::Input(why.to_string()));
-        }
-        let scaled = nvlab_design::scale::scaled(reference, &self.named.design, bytes)?;
+        let (reference, _) = self.in_a_file("be extended")?;
+        let scaled = nvlab_design::scale::scaled(&reference, &self.named.design, bytes)?;
         Ok(Design::read(scaled.design.name, Some(scaled.text), &[])?)
     }
 

@@ -12,6 +12,7 @@
 //! | `trace` | traces |
 //! | `run` | runs and their results |
 //! | `sweep` | sweeps, claims of papers |
+//! | `fit` | searches for designs: from figures, from requirements |
 //! | `heap`, `rvm` | persistent objects, recoverable memory |
 //! | `frame` | tables, by the Arrow C stream interface |
 //! | `watch` | work without the interpreter, progress, interruption |
@@ -20,6 +21,7 @@
 mod design;
 mod device;
 mod error;
+mod fit;
 mod frame;
 mod heap;
 mod requests;
@@ -45,6 +47,7 @@ fn _nvlab(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(main, module)?)?;
     design::register(module)?;
     device::register(module)?;
+    fit::register(module)?;
     frame::register(module)?;
     heap::register(module)?;
     run::register(module)?;

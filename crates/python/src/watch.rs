@@ -39,7 +39,8 @@ impl Watch {
         titles: &[String],
         force: bool,
     ) -> Result<Vec<Result<Made, TaskError>>, Trouble> {
-        self.asked.store(tasks.len(), Ordering::Relaxed);
+        // A search runs tasks several times.
+        self.asked.fetch_add(tasks.len(), Ordering::Relaxed);
         let observer = |number: usize, event: Event<'_>| {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             match event {

@@ -1,27 +1,26 @@
 //! `nvlab choose`: the best design that meets requirements, what binds it, what each requirement costs.
 
-use super::fit::Kept;
+use super::fit::{Kept, ended_early};
 use crate::args::Choose as Args;
 use crate::failure::{Failure, Wrong};
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
 use nvlab_fit::choose::free::Free;
-use nvlab_fit::choose::{Asked, Candidate, Choice, choose as search, page};
+use nvlab_fit::choose::{Asked, Candidate, Choice, ChooseError, choose as search, page};
 use nvlab_report::{Assertion, Format};
 use nvlab_run::metric::{self, Better};
 use nvlab_run::plan::split;
-use serde_json::{Value, json};
 
 pub fn choose(output: &Output, args: &Args) -> Result<(), Failure> {
     let asked = read(args)?;
     let runs = Kept::new(output);
-    let choice = search(&asked, &runs).map_err(|why| match why.starts_with("interrupted") {
-        true => Failure::Interrupted(why),
-        false => Failure::Input(why),
+    let choice = search(&asked, &runs).map_err(|error| match error {
+        ChooseError::Ended(ended) => ended_early(ended),
+        error => Failure::Input(error.to_string()),
     })?;
     let shown: Vec<&Candidate> = choice.best.iter().map(|&at| &choice.candidates[at]).collect();
     match output.format {
-        Format::Json => output.print(format!("{:#}", document(&asked, &choice))),
+        Format::Json => output.print(format!("{:#}", choice.document(&asked))),
         _ => output.table(&table(&asked, if shown.is_empty() { nearest(&choice) } else { shown.clone() })),
     }
     if output.format == Format::Human {
@@ -152,31 +151,4 @@ fn say(output: &Output, asked: &Asked, choice: &Choice) {
         choice.designs,
         choice.candidates.iter().filter(|candidate| candidate.meets.iter().all(|met| *met)).count()
     ));
-}
-
-fn document(asked: &Asked, choice: &Choice) -> Value {
-    let candidate = |candidate: &Candidate| {
-        let finite = |values: &[f64]| {
-            values.iter().map(|v| if v.is_finite() { json!(v) } else { Value::Null }).collect::<Vec<_>>()
-        };
-        json!({
-            "set": candidate.sets, "goals": finite(&candidate.goals), "needs": finite(&candidate.needs),
-            "meets": candidate.meets, "front": candidate.is_front,
-        })
-    };
-    json!({
-        "schema": "nvlab.choose/1",
-        "design": asked.design,
-        "workload": asked.workload,
-        "goals": asked.goals.iter().map(metric::Metric::column).collect::<Vec<_>>(),
-        "needs": asked.needs.iter().map(|need| need.text()).collect::<Vec<_>>(),
-        "best": choice.best.iter().map(|&at| candidate(&choice.candidates[at])).collect::<Vec<_>>(),
-        "binds": choice.binds,
-        "costs": choice.costs.iter().map(|cost| json!({
-            "need": cost.need, "without": cost.without.as_ref().map(candidate),
-        })).collect::<Vec<_>>(),
-        "candidates": choice.candidates.iter().map(candidate).collect::<Vec<_>>(),
-        "designs": choice.designs,
-        "runs": choice.runs,
-    })
 }

@@ -8,8 +8,8 @@ use crate::table::{Cell, Column, Table};
 use nvlab_design::toml_reader::FileError;
 use nvlab_fit::figures::Figures;
 use nvlab_fit::figures::amount::Unit;
-use nvlab_fit::fit::answer::{Other, answer};
-use nvlab_fit::fit::{Answer, FitError, Residual, Runs};
+use nvlab_fit::fit::answer::answer;
+use nvlab_fit::fit::{Answer, Ended, FitError, Residual, Runs};
 use nvlab_fit::held_out::{self, Row};
 use nvlab_report::Format;
 use nvlab_run::engine::{Done, Engine};
@@ -17,7 +17,7 @@ use nvlab_run::number;
 use nvlab_run::plan::{Source, Task};
 use nvlab_run::result::RunResult;
 use nvlab_workload::WorkloadError;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,9 +38,12 @@ impl Runs for Kept<'_> {
         self.engine.source(text)
     }
 
-    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<RunResult, String>>, String> {
+    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<RunResult, String>>, Ended> {
         let ran = runs::run_each::<Done>(self.output, &self.engine, tasks, titles, false);
-        let ran = ran.map_err(|failure| failure.to_string())?;
+        let ran = ran.map_err(|failure| match failure {
+            Failure::Interrupted(why) => Ended::Interrupted(why),
+            failure => Ended::Machine(failure.to_string()),
+        })?;
         Ok(ran.into_iter().map(|done| done.map(|done| done.result).map_err(|why| why.to_string())).collect())
     }
 }
@@ -51,8 +54,14 @@ pub fn failure(error: FitError) -> Failure {
         FitError::Design(errors) => Failure::Design(errors),
         FitError::Impossible(_) => Failure::Input(error.to_string()),
         FitError::Run { .. } => Failure::Check(error.to_string()),
-        FitError::Ended(why) if why.starts_with("interrupted") => Failure::Interrupted(why),
-        FitError::Ended(why) => Failure::Machine(why),
+        FitError::Ended(ended) => ended_early(ended),
+    }
+}
+
+pub fn ended_early(ended: Ended) -> Failure {
+    match ended {
+        Ended::Interrupted(why) => Failure::Interrupted(why),
+        Ended::Machine(why) => Failure::Machine(why),
     }
 }
 
@@ -84,7 +93,7 @@ pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
     let found = answer(&figures, size, args.seed, &runs).map_err(failure)?;
     match output.format {
         Format::Human => people(&output, &found, file.is_none()),
-        Format::Json => output.print(format!("{:#}", document(&found))),
+        Format::Json => output.print(format!("{:#}", found.document())),
         _ => output.table(&residuals(&found)),
     }
     for doubt in &found.doubts {
@@ -212,35 +221,6 @@ fn people(output: &Output, found: &Answer, with_design: bool) {
         found.residuals.len(),
         found.runs
     ));
-}
-
-fn document(found: &Answer) -> Value {
-    let residual = |residual: &Residual| {
-        json!({
-            "figure": residual.name, "stated": residual.stated, "simulated": residual.simulated,
-            "difference": residual.difference(), "within": residual.is_within(), "tolerance": residual.tolerance,
-            "interval": [residual.interval.0, residual.interval.1], "source": residual.source, "line": residual.line,
-            "latencies": residual.latencies.map(|(measured, simulated)| json!({ "measured": measured, "simulated": simulated })),
-        })
-    };
-    let number = |number: &nvlab_fit::fit::Number| {
-        json!({
-            "name": number.name, "key": number.key, "value": number.value,
-            "interval": [number.interval.0, number.interval.1], "usual": [number.usual.0, number.usual.1],
-            "prior_only": number.is_prior_only, "source": number.source,
-        })
-    };
-    let other = |other: &Other| json!({ "differs": other.differs, "simulated": other.simulated, "design": other.text });
-    json!({
-        "schema": "nvlab.fit/1",
-        "drive": found.name,
-        "residuals": found.residuals.iter().map(residual).collect::<Vec<_>>(),
-        "numbers": found.numbers.iter().map(number).collect::<Vec<_>>(),
-        "doubts": found.doubts,
-        "others": found.others.iter().map(other).collect::<Vec<_>>(),
-        "design": found.text,
-        "runs": found.runs,
-    })
 }
 
 /// The table of what is predicted of each figure from the others.

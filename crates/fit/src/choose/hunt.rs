@@ -5,6 +5,7 @@
 //! what promises most: the expected improvement (Jones, Schonlau and Welch 1998) times the probability that all is met
 //! (Schonlau 1998). Several costs: each pick weighs them anew (ParEGO, Knowles 2006), so that the front is covered.
 
+use crate::fit::Ended;
 use crate::search::normal;
 use crate::search::process::{Expected, Process};
 use nvlab_units::Rng;
@@ -34,7 +35,7 @@ pub trait Space: Sync {
     /// The point that it is the same as, with what of its values is known without a run; `None`: it cannot be.
     fn known(&self, point: &Point) -> Option<(Point, Vec<Option<f64>>)>;
     /// Runs points. `None`: it has no result.
-    fn run(&mut self, points: &[Point]) -> Result<Vec<Option<Vec<f64>>>, String>;
+    fn run(&mut self, points: &[Point]) -> Result<Vec<Option<Vec<f64>>>, Ended>;
 }
 
 /// The point that another is the same as, with what of its values is known; `None`: it cannot be.
@@ -78,7 +79,7 @@ impl<'a, S: Space> Hunt<'a, S> {
     }
 
     /// Runs up to `runs` points in all.
-    pub fn go(&mut self, runs: usize) -> Result<(), String> {
+    pub fn go(&mut self, runs: usize) -> Result<(), Ended> {
         let first = (2 * self.space.axes().len() + 4).min(runs);
         if self.found.is_empty() {
             let points = self.spread(first);
@@ -96,7 +97,7 @@ impl<'a, S: Space> Hunt<'a, S> {
     }
 
     /// Goes on without one of the requirements, for `runs` more; returns the cheapest point that meets the others.
-    pub fn waiving(&mut self, margin: usize, runs: usize) -> Result<Option<usize>, String> {
+    pub fn waiving(&mut self, margin: usize, runs: usize) -> Result<Option<usize>, Ended> {
         self.waived = Some(margin);
         let asked = self.found.len() + self.failed.len() + runs;
         let went = self.go(asked);
@@ -105,7 +106,7 @@ impl<'a, S: Space> Hunt<'a, S> {
         went.map(|()| best)
     }
 
-    fn run(&mut self, points: Vec<Point>) -> Result<(), String> {
+    fn run(&mut self, points: Vec<Point>) -> Result<(), Ended> {
         let ran = self.space.run(&points)?;
         for (point, values) in points.into_iter().zip(ran) {
             match values {
@@ -417,7 +418,7 @@ mod tests {
             let is_possible = !(same[3] == 4 && same[0] == 0);
             is_possible.then(|| (same.clone(), vec![Some(Made::values(&same)[0]), None, None]))
         }
-        fn run(&mut self, points: &[Point]) -> Result<Vec<Option<Vec<f64>>>, String> {
+        fn run(&mut self, points: &[Point]) -> Result<Vec<Option<Vec<f64>>>, Ended> {
             self.runs += points.len();
             Ok(points.iter().map(|point| Some(Made::values(point))).collect())
         }

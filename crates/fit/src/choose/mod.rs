@@ -8,21 +8,26 @@
 //! | [`free`] | keys that are free, and their values |
 //! | `hunt` | the search |
 //! | [`page`] | the answer as a page |
+//! | `document` | the answer as JSON |
 
+mod document;
 pub mod free;
 mod hunt;
 pub mod page;
 
-use crate::fit::Runs;
+use crate::fit::{Ended, Runs};
 use free::{Free, Trial};
 use hunt::{Axis, Found, Hunt, Point, Space};
 use nvlab_report::Assertion;
 use nvlab_run::Preparation;
 use nvlab_run::metric::{Better, Metric};
-use nvlab_run::plan::{Named, Settings, Task, Until};
+use nvlab_run::plan::{Named, Settings, Source, Task, Until};
 use nvlab_run::result::RunResult;
+use nvlab_workload::WorkloadError;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use thiserror::Error;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -90,18 +95,33 @@ pub struct Choice {
     pub runs: usize,
 }
 
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum ChooseError {
+    /// What is asked for cannot be.
+    #[error("{0}")]
+    Wrong(String),
+    /// The workload is wrong.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// It ended early.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
 /// A margin within which a need binds.
 const BINDS: f64 = 0.05;
 
 /// Searches.
-pub fn choose(asked: &Asked, runs: &dyn Runs) -> Result<Choice, String> {
-    free::check(asked)?;
-    let mut designs = Designs::new(asked, runs)?;
+pub fn choose(asked: &Asked, runs: &dyn Runs) -> Result<Choice, ChooseError> {
+    free::check(asked).map_err(ChooseError::Wrong)?;
+    let source = runs.source(&asked.workload)?;
+    let mut designs = Designs::new(asked, runs, source);
     let count = designs.axes.iter().fold(1u64, |all, axis| all.saturating_mul(axis.count as u64));
     let mut hunt = Hunt::new(&mut designs, asked.seed);
     hunt.go(asked.runs)?;
     if hunt.found.is_empty() {
-        return Err("no design of this space can be run".to_string());
+        return Err(ChooseError::Wrong("no design of this space can be run".to_string()));
     }
     let mut without = Vec::new();
     if !hunt.best().is_empty() && asked.goals.len() == 1 {
@@ -119,6 +139,7 @@ pub fn choose(asked: &Asked, runs: &dyn Runs) -> Result<Choice, String> {
 struct Designs<'a> {
     asked: &'a Asked,
     runs: &'a dyn Runs,
+    source: Arc<Source>,
     axes: Vec<Axis>,
     trial: Trial<'a>,
     ran: BTreeMap<Point, (Vec<f64>, Vec<f64>)>,
@@ -126,11 +147,11 @@ struct Designs<'a> {
 }
 
 impl<'a> Designs<'a> {
-    fn new(asked: &'a Asked, runs: &'a dyn Runs) -> Result<Designs<'a>, String> {
+    fn new(asked: &'a Asked, runs: &'a dyn Runs, source: Arc<Source>) -> Designs<'a> {
         let axis = |free: &Free| Axis { count: free.values.len(), is_ordered: free.is_ordered };
         let axes = asked.free.iter().map(axis).collect();
         let trial = Trial { design: &asked.design, sets: &asked.sets, free: &asked.free };
-        Ok(Designs { asked, runs, axes, trial, ran: BTreeMap::new(), count: 0 })
+        Designs { asked, runs, source, axes, trial, ran: BTreeMap::new(), count: 0 }
     }
 
     /// A goal as a cost: the logarithm, so that differences are shares.
@@ -252,10 +273,9 @@ impl Space for Designs<'_> {
         Some((point, goals.chain(needs).collect()))
     }
 
-    fn run(&mut self, points: &[Point]) -> Result<Vec<Option<Vec<f64>>>, String> {
+    fn run(&mut self, points: &[Point]) -> Result<Vec<Option<Vec<f64>>>, Ended> {
         let settings = Settings { seed: self.asked.seed, until: self.asked.until, state: self.asked.state };
-        let source = self.runs.source(&self.asked.workload).map_err(|error| error.to_string())?;
-        let (trial, source) = (&self.trial, &source);
+        let (trial, source) = (&self.trial, &self.source);
         let task = |point: &Point| {
             let (_, Named { design, name, .. }) = trial.design(point)?;
             Task::new(design, name, source, settings).ok()

@@ -8,9 +8,11 @@
 //! | file | what |
 //! |---|---|
 //! | [`posterior`] | how probable a drive is; searches and draws |
+//! | `document` | the answer as JSON |
 //! | [`answer`] | what is said of it: numbers with intervals, residuals, contradictions, other designs, the file |
 
 pub mod answer;
+mod document;
 pub mod posterior;
 
 pub use answer::{Answer, Number, Residual};
@@ -36,8 +38,19 @@ const STAYS: f64 = 0.015;
 pub trait Runs: Sync {
     /// A workload, read once.
     fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError>;
-    /// Runs tasks, which have these titles; the results in their order, or why one has none. An error ends the fit.
-    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<RunResult, String>>, String>;
+    /// Runs tasks, which have these titles; the results in their order, or why one has none. An error ends the search.
+    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<RunResult, String>>, Ended>;
+}
+
+/// Why a search ended early.
+#[derive(Clone, Debug, Error)]
+pub enum Ended {
+    /// Somebody ended it.
+    #[error("{0}")]
+    Interrupted(String),
+    /// This machine cannot do it.
+    #[error("{0}")]
+    Machine(String),
 }
 
 /// Why there is no fit.
@@ -60,9 +73,9 @@ pub enum FitError {
     /// No drive can be so.
     #[error("no drive of the usual numbers has these capacities and dies: {0}")]
     Impossible(String),
-    /// Interrupted, or this machine cannot do it.
-    #[error("{0}")]
-    Ended(String),
+    /// It ended early.
+    #[error(transparent)]
+    Ended(#[from] Ended),
 }
 
 impl From<FileError> for FitError {
@@ -148,7 +161,7 @@ pub fn simulate(
     let tasks: Vec<&Task> = jobs.iter().flatten().map(|job| &job.task).collect();
     let with_job = numbers.iter().zip(&jobs).filter(|(_, job)| job.is_some());
     let titles: Vec<String> = with_job.map(|(&number, _)| format!("{title}: {}", named(number))).collect();
-    let mut results = runs.run(&tasks, &titles).map_err(FitError::Ended)?.into_iter();
+    let mut results = runs.run(&tasks, &titles)?.into_iter();
     let mut values = Vec::new();
     for (&number, job) in numbers.iter().zip(&jobs) {
         let figure = &figures.figures[number];

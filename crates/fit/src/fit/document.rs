@@ -1,0 +1,37 @@
+//! The answer as JSON.
+
+use super::answer::Other;
+use super::{Answer, Number, Residual};
+use serde_json::{Value, json};
+
+impl Answer {
+    /// All of it, for programs: values in base units.
+    pub fn document(&self) -> Value {
+        let residual = |residual: &Residual| {
+            json!({
+                "figure": residual.name, "stated": residual.stated, "simulated": residual.simulated,
+                "difference": residual.difference(), "within": residual.is_within(), "tolerance": residual.tolerance,
+                "interval": [residual.interval.0, residual.interval.1], "source": residual.source, "line": residual.line,
+                "latencies": residual.latencies.map(|(measured, simulated)| json!({ "measured": measured, "simulated": simulated })),
+            })
+        };
+        let number = |number: &Number| {
+            json!({
+                "name": number.name, "key": number.key, "value": number.value,
+                "interval": [number.interval.0, number.interval.1], "usual": [number.usual.0, number.usual.1],
+                "prior_only": number.is_prior_only, "source": number.source,
+            })
+        };
+        let other = |other: &Other| json!({ "differs": other.differs, "simulated": other.simulated, "design": other.text });
+        json!({
+            "schema": "nvlab.fit/1",
+            "drive": self.name,
+            "residuals": self.residuals.iter().map(residual).collect::<Vec<_>>(),
+            "numbers": self.numbers.iter().map(number).collect::<Vec<_>>(),
+            "doubts": self.doubts,
+            "others": self.others.iter().map(other).collect::<Vec<_>>(),
+            "design": self.text,
+            "runs": self.runs,
+        })
+    }
+}
