@@ -5,7 +5,7 @@
 //! power of two; a result out of range is permuted again until it is in range (cycle walking), so that it remains
 //! a permutation. It needs no table and takes a few nanoseconds.
 
-/// The permutation.
+/// A keyed permutation of `0..n`, computed without a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scatter {
     n: u64,

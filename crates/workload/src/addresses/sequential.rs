@@ -12,7 +12,7 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// Over `0..slots`.
+    /// Over `0..slots`, from slot 0.
     pub fn new(slots: u64) -> Sequential {
         Sequential::skipping(slots, 0)
     }

@@ -11,7 +11,6 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Repeated {
     beginnings: Vec<AnyBlockWorkload>,
-    /// Which of them began last.
     number: usize,
     pass: Box<AnyBlockWorkload>,
     is_prepared: bool,
@@ -20,7 +19,7 @@ pub struct Repeated {
 /// What one pass of a workload writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassWrites {
-    /// Bytes written.
+    /// Bytes of all writes, overwrites included.
     pub bytes: u64,
     /// Bytes of the units written at least once.
     pub distinct_bytes: u64,

@@ -11,11 +11,11 @@ use std::ops::Range;
 /// How a stream in a closed loop issues its requests; by default as soon as one is done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Issue {
-    /// It pauses.
+    /// Pauses; `None`: it never pauses.
     pub think: Option<Think>,
-    /// It is no faster than this.
+    /// An upper limit; `None`: as fast as the device.
     pub rate: Option<Rate>,
-    /// How it takes what is done.
+    /// When it takes completed requests, once its depth is reached.
     pub reap: Reap,
 }
 
@@ -61,7 +61,7 @@ pub struct Rate {
     pub ignores_thinking: bool,
     /// A read that is early becomes a write that is less so, and the other way round.
     pub switches: bool,
-    /// Of the gaps that are drawn.
+    /// Seeds the exponentially distributed gaps.
     pub seed: u64,
 }
 
@@ -70,14 +70,14 @@ pub struct Rate {
 pub enum RateLimit {
     /// The next request may be issued when the bytes so far are due.
     Bytes {
-        /// Bytes per second, at least 1.
+        /// At least 1.
         per_s: u64,
     },
     /// The next request may be issued when the gaps so far have passed.
     Gaps {
-        /// The mean gap.
+        /// The mean distance between two requests.
         mean: Span,
-        /// Gaps are exponentially distributed, else equal.
+        /// Exponentially distributed gaps; false: equal ones.
         is_poisson: bool,
     },
 }
@@ -97,12 +97,12 @@ impl Default for Reap {
     }
 }
 
-/// One of the streams.
+/// One stream of a [`Together`].
 #[derive(Clone, Debug)]
 pub struct Tenant {
-    /// Its name in results.
+    /// The row of its figures in results.
     pub name: String,
-    /// Its requests.
+    /// The requests it issues.
     pub workload: AnyBlockWorkload,
     /// Tenants that must have ended before it begins, by their number: lower than its own.
     pub after: Vec<usize>,
@@ -116,7 +116,7 @@ pub struct Tenant {
     pub reported_with: Option<usize>,
 }
 
-/// Streams that run together.
+/// Streams on one device; driven tenant by tenant, not as one workload.
 #[derive(Clone, Debug)]
 pub struct Together {
     tenants: Vec<Tenant>,
@@ -124,7 +124,7 @@ pub struct Together {
 }
 
 impl Together {
-    /// At least one.
+    /// Panics without tenants.
     pub fn new(tenants: Vec<Tenant>) -> Together {
         assert!(!tenants.is_empty(), "nobody runs together");
         Together { tenants, next: 0 }

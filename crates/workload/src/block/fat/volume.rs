@@ -104,11 +104,11 @@ pub(super) type Disk<'a> = CachedDisk<'a, Recorder>;
 pub struct VolumeConfig {
     /// The FAT variant; `None`: determined by the number of clusters.
     pub fat: Option<FatType>,
-    /// Bytes of a cluster.
+    /// A power of two from 512 B to 32 KiB.
     pub cluster_bytes: u32,
     /// Share of the volume's clusters in use when the measurement begins, or when the client's files are complete.
     pub fill: f64,
-    /// Bytes of the sector cache.
+    /// Capacity of the client's sector cache, in bytes.
     pub cache_bytes: u64,
     /// Bytes of the volume; `None` for the whole device.
     pub span: Option<u64>,

@@ -3,14 +3,14 @@
 use crate::Op;
 use nvlab_units::Rng;
 
-/// The mix of operations, as configured.
+/// Which operations there are, and how often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mix {
     /// Drawn independently: shares of all requests; the rest are writes.
     Share {
-        /// Share of reads, 0 to 1.
+        /// 0 to 1; `read + trim` is at most 1.
         read: f64,
-        /// Share of trims, 0 to 1.
+        /// 0 to 1.
         trim: f64,
     },
     /// Each block is trimmed and then written (fio's `trimwrite`).

@@ -59,7 +59,7 @@ impl Program {
     }
 }
 
-/// A program replayed on another device.
+/// [`Program`] on a device with other response times: when each request would be issued there.
 #[derive(Clone, Debug)]
 pub struct Rerun<'a> {
     program: &'a Program,
@@ -77,7 +77,7 @@ pub struct Rerun<'a> {
 const UNANSWERED: Time = Time::MAX;
 
 impl<'a> Rerun<'a> {
-    /// It begins at `origin`.
+    /// A rerun whose first request may be issued at `origin`.
     pub fn new(program: &'a Program, origin: Time) -> Rerun<'a> {
         let rows = program.answered.len();
         let (asked, ends) = (Vec::with_capacity(rows), Vec::with_capacity(rows));

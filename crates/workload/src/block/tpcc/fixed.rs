@@ -51,7 +51,6 @@ impl FixedTree {
         self.levels as u32
     }
 
-    /// How many pages.
     pub fn pages(&self) -> u32 {
         self.pages
     }
@@ -75,14 +74,12 @@ impl FixedTree {
 /// A table whose rows are loaded once, in order of the primary key.
 #[derive(Clone, Debug)]
 pub struct FixedTable {
-    /// The rows.
     pub rows: Heap,
     /// The index of the primary key.
     pub tree: FixedTree,
 }
 
 impl FixedTable {
-    /// A table of `rows` rows.
     pub fn new(space: &mut Space, rows: u32, rows_per_page: u32, fanout: u32) -> FixedTable {
         FixedTable {
             rows: Heap::new(space, rows, rows_per_page),

@@ -317,7 +317,6 @@ impl Sorted {
         Sorted { nodes: Nodes::load(space, fanout, &leaves), keys: kept }
     }
 
-    /// How many pages it has.
     pub fn pages(&self) -> u32 {
         self.nodes.segment.pages()
     }
@@ -343,7 +342,6 @@ impl Sorted {
         pool.touch(self.nodes.leaf_pages[leaf], Touch::Read);
     }
 
-    /// Adds a key.
     pub fn insert(&mut self, key: u64, pool: &mut Pool, space: &mut Space) {
         let (mut leaf, mut slot) = self.find(key, pool);
         pool.touch(self.nodes.leaf_pages[leaf], Touch::Change);

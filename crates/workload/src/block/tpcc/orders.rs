@@ -15,7 +15,6 @@ const RECENT: usize = RECENT_ORDERS as usize;
 /// An order. Its index is its row in the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// Its number in its district.
     pub number: u32,
     /// The number of its first line in its district.
     pub first_line: u32,
@@ -25,13 +24,11 @@ pub struct Order {
     pub next: u32,
     /// The number of its customer in the district.
     pub customer: u16,
-    /// How many lines.
     pub lines: u8,
 }
 
 const _: () = assert!(size_of::<Order>() == 20);
 
-/// The state of a district.
 #[derive(Clone, Debug)]
 pub struct District {
     /// The number of its next order.
