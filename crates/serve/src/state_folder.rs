@@ -22,7 +22,6 @@ use std::path::{Component, Path};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stage {
-    /// Being created: nothing in it counts.
     Making,
     /// In use, or its user was killed.
     Open,

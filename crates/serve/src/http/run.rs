@@ -30,7 +30,7 @@ struct Wishes {
     speed: Option<f64>,
 }
 
-/// A run that pages watch.
+/// A run that live pages show and control.
 pub struct WatchedRun {
     name: String,
     view: Mutex<View>,
@@ -83,7 +83,7 @@ impl WatchedRun {
         }
     }
 
-    /// The run has ended.
+    /// Tells pages that nothing will change any more.
     pub fn ended(&self) {
         locked(&self.view).ended = true;
     }

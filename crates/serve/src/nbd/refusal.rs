@@ -8,7 +8,6 @@ use std::fmt;
 /// Why a request is answered with an error.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// There is no such command.
     Command,
     /// The command does not have these flags.
     Flags(u16),
@@ -25,7 +24,6 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The error sent to the client.
     pub fn error(&self, request: &Request) -> u32 {
         match self {
             // The protocol requires this error for writes, and INVALID for other commands.

@@ -31,11 +31,11 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// How many connections there may be, and how long one may be inactive while others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Connections at a time.
+    /// The most connections at a time.
     pub connections: usize,
     /// Of these, from one remote address; for IPv6, from one network of 64 bits.
     pub per_address: usize,
-    /// Time for the handshake.
+    /// Time that a client has to finish the handshake.
     pub handshake: Duration,
     /// A handshake that has taken this long may be evicted if others wait.
     pub handshake_min: Duration,
@@ -281,12 +281,10 @@ impl Connections {
         self.ring()
     }
 
-    /// True after [`Connections::stop`].
     pub fn stopping(&self) -> &AtomicBool {
         &self.stopping
     }
 
-    /// Closes every connection at once.
     pub fn disconnect(&self) {
         self.open().iter().for_each(|connection| connection.stream.shutdown(Shutdown::Both));
     }

@@ -12,10 +12,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What a time is of.
+/// Which part of a request's time is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// On the wall clock.
+    /// All of it, on the wall clock.
     Wall,
     /// Of a processor, by the thread that makes the requests: in the program and in the kernel.
     Client,
@@ -53,25 +53,25 @@ impl Sample {
     }
 }
 
-/// Which rounds count.
+/// Which rounds count: a whole is compared with stages from other rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounds {
-    /// Every one.
+    /// Every round.
     All,
     /// The first, the third and so on.
     Odd,
-    /// The others.
+    /// The second, the fourth and so on.
     Even,
 }
 
 /// Many samples in short, in nanoseconds a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stat {
-    /// The median.
+    /// Half of the samples are below it.
     pub median: f64,
     /// Its standard error, from the interquartile range of the samples (as if they were normally distributed).
     pub error: f64,
-    /// The interquartile range.
+    /// The interquartile range: half of the samples lie in a range of this width.
     pub spread: f64,
 }
 
@@ -94,13 +94,13 @@ impl Stat {
 /// The samples of requests of one kind to one layer, one a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The layer.
+    /// Where the requests went.
     pub layer: Layer,
-    /// Read or write.
+    /// Whether they read or write.
     pub op: Op,
-    /// Requests of a slice.
+    /// Requests of each slice, over which a sample is the mean.
     pub requests: u32,
-    /// A sample for each round.
+    /// One for each round, in order.
     pub samples: Vec<Sample>,
     /// Rounds in which every try was disturbed by other programs.
     pub disturbed: u32,

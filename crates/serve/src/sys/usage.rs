@@ -11,14 +11,13 @@ use std::time::Duration;
 pub struct Usage {
     /// Of the calling thread.
     pub thread: Duration,
-    /// Of all threads of this process.
+    /// Summed over all threads of this process.
     pub process: Duration,
     /// How often a thread of this process had to leave a processor to somebody else.
     pub preempted: u64,
 }
 
 impl Usage {
-    /// Until now.
     pub fn now() -> Usage {
         Usage {
             thread: clock(libc::CLOCK_THREAD_CPUTIME_ID),
@@ -65,7 +64,6 @@ fn status(name: &str) -> io::Result<u64> {
 /// What the scheduler counted for some threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Time on a processor.
     pub ran: Duration,
     /// Time in the queue for one.
     pub queued: Duration,

@@ -27,10 +27,10 @@ use std::path::{Path, PathBuf};
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 const FORMAT: u32 = 1;
 
-/// How a window was found.
+/// What was in the state when the window was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It did not exist.
+    /// Nothing: the window is new.
     Fresh,
     /// It had been closed in good order.
     Closed,
