@@ -45,7 +45,6 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Bytes of memory it takes.
     pub fn bytes(&self) -> usize {
         self.data.len() + self.pieces.len() * size_of::<Piece>()
     }

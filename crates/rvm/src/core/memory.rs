@@ -25,7 +25,6 @@ pub struct Memory {
     is_own: AtomicBool,
     /// No region has it any more; set with the state locked.
     is_unmapped: AtomicBool,
-    /// Whether it is in debug mode.
     debug: bool,
     /// Transactions that have ranges in it; counted in debug mode only.
     active: AtomicU32,
@@ -80,17 +79,17 @@ impl Memory {
         self.is_unmapped.store(true, Ordering::Relaxed);
     }
 
-    /// Its length in bytes.
+    /// Length of the mapped range.
     pub fn bytes(&self) -> usize {
         self.mapping.len()
     }
 
-    /// Its first byte.
+    /// Where it is mapped; the same until it is dropped or moved.
     pub fn start(&self) -> *mut u8 {
         self.mapping.start()
     }
 
-    /// Where it is in its segment.
+    /// The bytes of its segment that it holds.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.bytes() as u64
     }

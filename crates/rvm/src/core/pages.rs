@@ -30,7 +30,6 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Nothing changed yet.
     pub fn new(name: String, store: Arc<dyn Store>) -> Result<Pages> {
         let batch = Batch::default();
         let mut pages = Pages { name, store, store_bytes: 0, memory: None, batch, applied_bytes: 0 };

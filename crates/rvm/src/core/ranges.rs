@@ -10,7 +10,7 @@ use std::ops::Range;
 /// A range of one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Covered {
-    /// Index in the list of memories.
+    /// Index of the memory in the transaction's list.
     pub memory: u32,
     pub start: usize,
     pub end: usize,

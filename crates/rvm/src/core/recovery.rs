@@ -24,15 +24,15 @@ const KEPT_BYTES_MAX: usize = 256 << 20;
 /// What opening a log found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Commits that were applied.
+    /// Commits found in the log; their changes are in the segments now.
     pub commits: u64,
-    /// Bytes of records that were read.
+    /// Bytes of the log that were read as records.
     pub log_bytes: u64,
-    /// Bytes written to segments.
+    /// Bytes written to segments: less if commits overwrite each other.
     pub applied_bytes: u64,
-    /// Segments they were written to.
+    /// How many segments were written to.
     pub segments: u32,
-    /// Bytes that were decompressed.
+    /// Bytes after decompression; 0 unless records were compressed.
     pub decompressed_bytes: u64,
 }
 

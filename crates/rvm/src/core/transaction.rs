@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Whether a transaction can be undone.
+/// Whether a transaction keeps what it needs to be undone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Restore {
     /// The old bytes of every range are kept in memory until the end.
@@ -91,7 +91,7 @@ impl RawTransaction {
         (self.last_end, self.last_memory) = (0, Arc::as_ptr(memory).addr());
     }
 
-    /// Whether it can be undone.
+    /// As it was begun.
     #[inline]
     pub fn restore(&self) -> Restore {
         self.restore

@@ -56,7 +56,7 @@ impl PlainFile {
         PlainFile::open_on(Box::new(store), path.display().to_string(), block_bytes)
     }
 
-    /// Opens what a store holds.
+    /// As `open`, on a store whose length is whole blocks; `name` is for messages.
     pub fn open_on(store: Box<dyn Store>, name: String, block_bytes: u64) -> Result<PlainFile> {
         check_block_bytes(block_bytes)?;
         let bytes = store.len().map_err(Error::io("measure", &name))?;

@@ -32,12 +32,12 @@ pub struct FlushCounts {
 }
 
 impl FlushCounts {
-    /// Cache lines written to memory.
+    /// Cache lines written back to memory.
     pub fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
     }
 
-    /// Fences.
+    /// Store fences issued.
     pub fn fences(&self) -> u64 {
         self.fences.load(Ordering::Relaxed)
     }
@@ -48,7 +48,7 @@ fn count(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
-/// A log in battery-backed memory.
+/// A log in battery-backed memory, such as a DAX file: durable by cache-line flushes and fences.
 #[derive(Debug)]
 pub struct BatteryRam {
     store: FileStore,

@@ -73,7 +73,7 @@ pub trait Log: Debug + Send {
     fn name(&self) -> String;
     /// Bytes that can be between head and tail.
     fn capacity(&self) -> u64;
-    /// The status now.
+    /// What is durable of the log besides its records.
     fn status(&self) -> Status;
     /// Reads the bytes at `position`, between the head and the head plus the capacity. Bytes never written since the head
     /// passed them last may be anything.

@@ -34,7 +34,7 @@ use crate::{Error, Result, Store};
 
 /// What every log of this crate begins with.
 pub const MAGIC: [u8; 8] = *b"nvlabrvm";
-/// The version of the format.
+/// Version of the on-disk format; others are refused.
 pub const VERSION: u32 = 1;
 /// Bytes from the beginning of one copy to that of the other.
 const SPACING: u64 = 4096;
@@ -266,17 +266,14 @@ impl StatusPair {
         written.map_err(Error::io("write the status of", &name))
     }
 
-    /// The status now.
     pub fn status(&self) -> Status {
         self.copy.status
     }
 
-    /// Bytes that the log can hold.
     pub fn capacity(&self) -> u64 {
         self.copy.capacity
     }
 
-    /// Bytes of a sector.
     pub fn sector_bytes(&self) -> u32 {
         self.copy.sector_bytes
     }

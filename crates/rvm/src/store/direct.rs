@@ -22,7 +22,7 @@ const READ_BYTES: u64 = 1 << 20;
 /// Short writes that follow no other share what is read of so many bytes: both copies of a log's status.
 const BLOCK_BYTES: u64 = 2 * SECTOR_BYTES;
 
-/// A file opened with O_DIRECT.
+/// A file opened with O_DIRECT: reads and writes bypass the page cache.
 #[derive(Debug)]
 pub struct DirectStore {
     file: FileStore,

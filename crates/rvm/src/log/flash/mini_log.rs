@@ -56,14 +56,14 @@ const POINTER: usize = 16;
 /// Where a mini-log lies: data blocks, then the pointer block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The first data block.
+    /// Number of its first erase block.
     pub first: u32,
-    /// Data blocks, at least 2.
+    /// Blocks that take turns in holding the value, at least 2.
     pub data_blocks: u32,
 }
 
 impl Place {
-    /// Erase blocks it takes.
+    /// Erase blocks it takes, the pointer block included.
     pub fn blocks(self) -> u32 {
         self.data_blocks + 1
     }
@@ -134,7 +134,7 @@ struct Undone {
     is_pointer_behind: bool,
 }
 
-/// A value on flash.
+/// A value of fixed length on flash that survives power failures while it is replaced.
 #[derive(Debug)]
 pub struct MiniLog {
     name: String,
@@ -260,12 +260,12 @@ impl MiniLog {
             .map_err(|(at, why)| Error::Format { what: name, offset: start + at, why })
     }
 
-    /// The value committed last.
+    /// The value of the last complete commit.
     pub fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// The identity it was created with.
+    /// What its creator passed, the same in all its blocks.
     pub fn identity(&self) -> u64 {
         self.header.identity
     }

@@ -37,7 +37,7 @@ use std::sync::Arc;
 const KIND: [u8; 4] = *b"stat";
 const STATUS: Place = Place { first: 0, data_blocks: 2 };
 
-/// A log on a flash device.
+/// A log on a flash device with erase blocks, without a translation layer.
 #[derive(Debug)]
 pub struct FlashLog<F> {
     flash: Remap<F>,

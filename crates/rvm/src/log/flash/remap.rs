@@ -29,7 +29,7 @@ const TABLE: Place = Place { first: 0, data_blocks: 2 };
 const FREE: u32 = u32::MAX;
 const WORN_OUT: u32 = u32::MAX - 1;
 
-/// A flash device with spare blocks.
+/// A flash device whose worn-out blocks are replaced by spares.
 #[derive(Debug)]
 pub struct Remap<F> {
     flash: F,
@@ -60,7 +60,7 @@ impl<F: Flash> Remap<F> {
         Ok(Remap::new(flash, table, blocks, spares))
     }
 
-    /// Finds the table of a device.
+    /// Reads the table that [`Remap::create`] wrote.
     pub fn open(mut flash: F) -> Result<Remap<F>> {
         let table = MiniLog::open(&mut flash, TABLE, KIND)?;
         let fields: Vec<u32> =
@@ -94,12 +94,12 @@ impl<F: Flash> Remap<F> {
         Remap { flash, table, blocks, spares, places }
     }
 
-    /// The identity it was created with.
+    /// What [`Remap::create`] was passed.
     pub fn identity(&self) -> u64 {
         self.table.identity()
     }
 
-    /// Spares that are no longer free.
+    /// Spares in use or worn out.
     pub fn spares_used(&self) -> u32 {
         self.spares.iter().filter(|&&block| block != FREE).count() as u32
     }
