@@ -104,13 +104,13 @@ impl PrivateCopy {
         unsafe { libc::madvise(self.start().cast(), self.bytes, libc::MADV_POPULATE_WRITE) == 0 }
     }
 
-    /// The first byte.
+    /// Where it is mapped; another place after a move.
     #[inline]
     pub fn start(&self) -> *mut u8 {
         self.place.start()
     }
 
-    /// Bytes.
+    /// Never 0.
     // No copy is empty: the kernel refuses a length of 0.
     #[expect(clippy::len_without_is_empty)]
     #[inline]
@@ -118,14 +118,14 @@ impl PrivateCopy {
         self.bytes
     }
 
-    /// The bytes.
+    /// All of it: the file's bytes except where stores replaced them.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the copy has these bytes as long as `self` lives, and nobody changes them meanwhile: `&mut self` is excluded,
         // and the file is locked by its one user.
         unsafe { std::slice::from_raw_parts(self.start(), self.bytes) }
     }
 
-    /// The bytes, mutable.
+    /// All of it; stores do not reach the file.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes) }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 const WORD: usize = 8;
 const HALF: usize = WORD / 2;
 
-/// Bytes of a cache line.
+/// Bytes of a cache line on the processors supported here.
 pub const LINE: usize = 64;
 
 /// Copies in whole words, after every store of the caller before it: each aligned word of 8 B, or of 4 B where `data`

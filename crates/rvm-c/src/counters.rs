@@ -74,7 +74,6 @@ impl Counters {
         &mut self.record.0
     }
 
-    /// A transaction was undone.
     pub fn aborted(&mut self) {
         self.counts().n_abort += 1;
     }

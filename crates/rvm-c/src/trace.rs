@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 #[allow(non_upper_case_globals)]
 pub static mut rds_tracing: c_int = 0;
 
-/// Where to.
+/// The C stream that the trace goes to; null: nowhere.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static mut rds_tracing_file: *mut libc::FILE = null_mut();

@@ -3,10 +3,10 @@
 use crate::format::Format;
 use crate::table::TableSpec;
 
-/// Options of a read.
+/// What to read of a trace, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; `None`: detected.
+    /// The format; `None`: told from name and contents.
     pub format: Option<Format>,
     /// The volumes to keep, by name; empty for all.
     pub volumes: Vec<String>,

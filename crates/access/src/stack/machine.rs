@@ -27,16 +27,16 @@ use std::ops::Range;
 pub enum Event {
     /// Call the device for this request and pass the end to [`Machine::device_done`]. Events come in time order.
     Device {
-        /// The number it was submitted with.
+        /// As passed to [`Machine::submit`].
         slot: u32,
-        /// When to call it.
+        /// When the request reaches the device.
         at: Time,
     },
     /// The request is complete; its number is free.
     Done {
-        /// The number it was submitted with.
+        /// As passed to [`Machine::submit`].
         slot: u32,
-        /// When it completed.
+        /// When the last stage was done.
         at: Time,
     },
 }
@@ -44,18 +44,18 @@ pub enum Event {
 /// Time spent in one stage, over all requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StageTime {
-    /// Processor time.
+    /// On a core.
     pub cpu: Total,
-    /// Time waiting for its lock.
+    /// Without a core, for the stage's lock.
     pub lock: Total,
-    /// Time waiting without a processor.
+    /// Without a core, in the stage's own wait.
     pub wait: Total,
 }
 
 /// Where the time of all requests went.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
-    /// Completed requests.
+    /// Requests that passed the whole stack.
     pub requests: u64,
     /// One entry per stage, in the order of the stack.
     pub stages: Vec<StageTime>,
@@ -141,7 +141,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// `threads` idle threads, at least one.
+    /// All threads idle at time 0; at least one, even for `threads` 0.
     pub fn new(stack: &Stack, threads: u32) -> Machine {
         let threads = threads.max(1);
         let thread = Thread { state: State::Asleep, ready: VecDeque::new(), polled: 0 };
