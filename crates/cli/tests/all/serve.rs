@@ -45,7 +45,7 @@ fn a_served_state_survives_a_restart() {
         return;
     }
     assert!(said(&output).contains("a memory of 4 MiB, all zero"), "{}", said(&output));
-    assert!(said(&serve(&[])).contains("a memory of 4 MiB, as left"));
+    assert!(said(&serve(&[])).contains("a memory of 4 MiB, as it was left"));
     let output = serve(&["--size", "8MiB"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("holds a window of 4194304 B"), "{}", said(&output));

@@ -123,7 +123,7 @@ impl Pages {
 /// The error of a segment that ends before what the log changes.
 #[cold]
 pub(super) fn too_short(name: &str, has: u64, end: u64) -> Error {
-    let why = format!("the log changes it up to byte {end}, but it has {has}");
+    let why = format!("the log changes it up to byte {end}, but it has only {has}");
     Error::Format { what: name.into(), offset: has, why }
 }
 

@@ -121,7 +121,7 @@ pub(super) fn recover(
     })?;
     let (name, offset) = (exclusive(log).name_at(head), exclusive(log).offset(head));
     let unnamed = |number: u32| {
-        let why = format!("records change segment {number}, which none names");
+        let why = format!("records change segment {number}, but no record names it");
         Error::Damaged { what: name.clone(), offset, why }
     };
     let mut opened = BTreeMap::new();

@@ -117,7 +117,7 @@ impl BatteryRam {
             }
         };
         if !can_bypass_caches() {
-            let why = "this processor has no known stores past its caches (x86-64 has)";
+            let why = "nvlab knows no stores that bypass the caches of this processor (on x86-64 it does)";
             return Err(Error::Invalid(why.into()));
         }
         let (line, head, counts) = ([0; LINE], status.status().head, Arc::default());

@@ -243,7 +243,7 @@ impl MiniLog {
         let pointed = log.scan_pointers(flash)?;
         if pointed.is_some_and(|(sequence, _)| sequence > log.header.sequence) {
             let (sequence, block) = pointed.expect("just seen");
-            let why = format!("the pointer names block {sequence}, which is not whole");
+            let why = format!("the pointer names block {sequence}, which is incomplete");
             return Err(log.damaged(log.offset(block), why));
         }
         let is_pointer_behind = pointed.is_none_or(|(sequence, _)| sequence < log.header.sequence);
@@ -404,7 +404,7 @@ impl MiniLog {
     }
 
     fn worn_out(&self, block: u32) -> Error {
-        let source = io::Error::other("it is worn out, and there is no other for it").into();
+        let source = io::Error::other("it is worn out, and no spare takes its place").into();
         Error::Io { what: format!("erase block {} of {}", self.place.first + block, self.name), source }
     }
 

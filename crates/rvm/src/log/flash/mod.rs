@@ -185,7 +185,7 @@ fn read_status<F: Flash>(flash: &mut Remap<F>) -> Result<(MiniLog, Status)> {
         }
         _ => {
             let offset = flash.device_offset(0);
-            let why = format!("the status {fields:?} is not of this log of {blocks} blocks");
+            let why = format!("the status {fields:?} does not fit a log of {blocks} blocks");
             Err(Error::Format { what: flash.name(), offset, why })
         }
     }

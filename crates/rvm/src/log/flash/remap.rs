@@ -78,7 +78,7 @@ impl<F: Flash> Remap<F> {
             }
             _ => {
                 let why =
-                    format!("the table of spare blocks {fields:?} is not of a device of {on_device} blocks");
+                    format!("the table of spare blocks {fields:?} fits no device of {on_device} blocks");
                 Err(Error::Format { what: flash.name(), offset: 0, why })
             }
         }
