@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn for_people() {
+    fn a_table_for_people() {
         assert_eq!(
             table().render(Format::Human, 44, false),
             "name        size  about\n\
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn for_programs() {
+    fn a_table_for_programs() {
         let csv = table().render(Format::Csv, 80, false);
         assert_eq!(csv.lines().nth(1), Some("a,4096,\"one, two three four five six seven\""));
         let json: Value = serde_json::from_str(&table().render(Format::Json, 80, false)).unwrap();

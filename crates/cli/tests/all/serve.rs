@@ -76,7 +76,7 @@ fn a_block_device_is_served_and_kept() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn serve_says_why_it_cannot() {
     let folder = Folder::new("serve-wrong");
     let wrong = |arguments: &[&str], why: &str| {
         let output = run_serve(&folder, arguments);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_split() {
+    fn series_are_split_into_odd_and_even_rounds() {
         let wall = |wall| Sample { wall, client: 1.0, server: 0.5 };
         let samples = vec![wall(10.0), wall(20.0), wall(12.0)];
         let series = Series { layer: Layer::Tmpfs, op: Op::Read, requests: 1, samples, disturbed: 0 };

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_values() {
+    fn golden_places_of_scatter() {
         let scatter = Scatter::new(1000, 0);
         assert_eq!([0, 1, 2, 999].map(|rank| scatter.place(rank)), GOLDEN);
     }

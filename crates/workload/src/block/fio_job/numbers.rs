@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_fios() {
+    fn prefixes_of_numbers_are_those_of_fio() {
         for (text, bytes) in [
             ("512", 512),
             ("4k", 4096),
