@@ -13,7 +13,7 @@ pub enum Flush {
     Clwb,
     /// Writes a line back and evicts it; flushes of several lines overlap.
     ClflushOpt,
-    /// The same, one line after the other.
+    /// Writes a line back and evicts it, one line after the other.
     Clflush,
 }
 

@@ -31,7 +31,7 @@ const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
 pub struct PrivateCopy {
     place: Place,
     bytes: usize,
-    /// Where the parts end, in order.
+    /// End of each part, in order.
     ends: Vec<usize>,
 }
 
@@ -158,7 +158,7 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// So many bytes, from a multiple of a huge page on.
+    /// Reserves `bytes` of addresses that begin at a multiple of a huge page.
     fn reserve(bytes: usize) -> io::Result<Place> {
         let flags = FLAGS | libc::MAP_ANONYMOUS;
         let more = bytes.checked_add(HUGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;

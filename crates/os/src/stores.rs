@@ -265,7 +265,7 @@ pub fn prefetch_for_store(at: *const u8) {
     let _ = at;
 }
 
-/// The same for every line of so many bytes.
+/// As `prefetch_for_store`, for every line of `bytes` bytes.
 #[inline(always)]
 pub fn prefetch_lines_for_store(start: *const u8, bytes: usize) {
     let before = start.addr() % LINE;

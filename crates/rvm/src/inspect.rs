@@ -21,7 +21,7 @@ pub struct Inspection {
     name: String,
     status: Status,
     capacity: u64,
-    /// What is wrong with the entries of a hybrid log.
+    /// The first damage of the entries of a hybrid log.
     damage: Option<Error>,
     log: Mutex<Box<dyn Log>>,
 }

@@ -140,7 +140,7 @@ pub struct Windows<'l> {
 }
 
 impl<'l> Windows<'l> {
-    /// Of a log from its head on.
+    /// Over a log, from its head on.
     pub fn new(log: &'l Mutex<Box<dyn Log>>, view: Option<&'l View>) -> Windows<'l> {
         Windows { log, view, status: lock(log).status(), buffer: Vec::new() }
     }

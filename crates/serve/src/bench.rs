@@ -25,7 +25,7 @@ const BETWEEN_LOOKS: usize = 32;
 /// For how long and where requests are made.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchSize {
-    /// How long each kind of request is made, at most.
+    /// The longest time for which each kind of request is made.
     pub each: Duration,
     /// The most requests of each kind, even if there is time for more.
     pub requests: u64,

@@ -16,7 +16,7 @@ pub struct ReadOptions {
     pub skip_bad: u64,
     /// Only so many lines are read, at least: enough for a look at the beginning.
     pub lines_max: Option<u64>,
-    /// What a text table has in its columns.
+    /// How the columns of a text table are to be read.
     pub table: TableSpec,
 }
 

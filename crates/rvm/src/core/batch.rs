@@ -110,7 +110,7 @@ struct Stretch<'a> {
     /// Offset of the first page, and what all up to the last one hold.
     start: u64,
     buffer: &'a mut [u8],
-    /// What is to be written, in order, without overlaps.
+    /// The ranges to be written, in order, without overlaps.
     parts: Vec<Range<u64>>,
 }
 

@@ -128,7 +128,6 @@ impl Changes {
         std::mem::take(&mut self.decompressed_bytes)
     }
 
-    /// How many segments were changed.
     pub fn segments(&self) -> usize {
         self.segments.len()
     }

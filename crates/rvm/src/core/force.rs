@@ -140,7 +140,7 @@ impl Core {
         (under_way.end(), result)
     }
 
-    /// Of a log on a device: others commit meanwhile.
+    /// Forces a log on a device while others go on committing.
     fn force_device<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
         state.is_forcing = true;
         let empty = std::mem::take(&mut state.spare);
@@ -212,7 +212,7 @@ impl State {
         self.force_time < SHORT_FORCE || self.pending >= self.expected
     }
 
-    /// How long to wait for company.
+    /// How long a force waits for other commits to join it.
     fn gather_time(&self) -> Duration {
         (self.force_time / 2).min(GATHER_MAX)
     }

@@ -21,7 +21,7 @@ pub struct Memory {
     pub(super) offset: u64,
     /// Pages known to be its own, a bit each.
     own: Vec<AtomicU64>,
-    /// All of them are.
+    /// Whether all pages are.
     is_own: AtomicBool,
     /// No region has it any more; set with the state locked.
     is_unmapped: AtomicBool,

@@ -104,7 +104,7 @@ pub(super) struct Took {
 #[derive(Debug)]
 pub(super) struct RecoveryTime {
     target: f64,
-    /// Of an empty log.
+    /// Time to recover an empty log.
     fixed: f64,
     log_byte: Cost,
     page: Cost,
@@ -117,7 +117,7 @@ pub(super) struct RecoveryTime {
     only_new_count: u64,
     /// The estimate and the bytes of the log when the truncation under way began.
     began_at: (f64, u64),
-    /// How much the estimate grew during earlier ones.
+    /// Growth of the estimate during earlier truncations.
     growth: f64,
 }
 
@@ -146,7 +146,7 @@ impl RecoveryTime {
         time
     }
 
-    /// What the target leaves for what the log holds.
+    /// The part of the target that is left for the contents of the log.
     fn room(&self) -> f64 {
         (self.target - self.fixed).max(self.fixed)
     }

@@ -55,7 +55,7 @@ pub struct Core {
 pub(super) struct Segment {
     pub name: String,
     pub store: Arc<dyn Store>,
-    /// So much of its length is durable.
+    /// Bytes from the start of the file that are durable.
     pub synced_bytes: u64,
     /// A record after the head (of the next epoch) names it.
     pub is_named: bool,

@@ -45,7 +45,7 @@ pub struct RawTransaction {
     pub(super) ahead_at: usize,
     headers: Headers,
     record_bytes_max: u64,
-    /// So many bytes in at most [`FEW_RANGES`] fit in any case.
+    /// Bytes that fit in any case, in at most [`FEW_RANGES`] ranges.
     surely_fit: usize,
 }
 

@@ -171,7 +171,7 @@ impl Core {
     }
 }
 
-/// Of an epoch whose changes have been stored to the segments.
+/// Syncs the segments that an epoch was applied to.
 fn sync(changed: &[(String, Arc<dyn Store>)]) -> Result<(u64, Took)> {
     for (name, store) in changed {
         store.sync().map_err(Error::io("sync", name))?;

@@ -22,7 +22,7 @@ pub struct PlainFile {
     store: Box<dyn Store>,
     name: String,
     shape: Shape,
-    /// What can be read is on the disk.
+    /// Whether all that can be read is on the disk.
     is_rewritten: bool,
 }
 

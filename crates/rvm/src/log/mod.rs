@@ -130,7 +130,7 @@ pub trait Log: Debug + Send {
     fn is_flash(&self) -> bool {
         false
     }
-    /// What it holds, for a log that lies in memory.
+    /// Its contents in memory, for a log that is mapped.
     fn view(&self) -> Result<Option<View>> {
         Ok(None)
     }

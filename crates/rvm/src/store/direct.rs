@@ -34,7 +34,7 @@ pub struct DirectStore {
 /// What the file contains around the last writes. No sector is in both.
 #[derive(Debug)]
 struct Images {
-    /// Of writes that follow each other, and long ones.
+    /// The part of sequential and long writes.
     run: Image,
     /// Of short ones elsewhere: both copies of a log's status, which else would take the place of its tail.
     single: Image,

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 
-/// What a device writes atomically, if less than a unit.
+/// The unit in which a device writes atomically, if smaller than a mapping unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Atoms {
     /// Size of one, and its alignment.

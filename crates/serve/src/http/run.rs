@@ -64,7 +64,7 @@ impl WatchedRun {
         })
     }
 
-    /// What watches the run for the pages.
+    /// The observer through which the run updates its pages.
     pub fn onlooker(self: &Arc<WatchedRun>) -> impl Onlooker + use<> {
         Eye {
             run: Arc::clone(self),

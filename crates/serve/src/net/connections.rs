@@ -39,9 +39,9 @@ pub struct ConnectionLimits {
     pub handshake: Duration,
     /// A handshake that has taken this long may be evicted if others wait.
     pub handshake_min: Duration,
-    /// The same for a connection without a request in progress.
+    /// Likewise for a connection without a request in progress.
     pub idle_min: Duration,
-    /// The same for one that does not send the rest of a request, or does not read a reply.
+    /// Likewise for one that does not send the rest of a request, or does not read a reply.
     pub partial_min: Duration,
 }
 

@@ -57,7 +57,7 @@ impl Address {
 }
 
 impl fmt::Display for Address {
-    /// As [`Address::parse`] takes it.
+    /// In the form that [`Address::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Unix(path) => path.display().fmt(f),

@@ -11,7 +11,7 @@ pub struct Cut {
     pub operations: u64,
     /// When the power failed, in the device's time.
     pub at: Time,
-    /// How long the controller took to recover.
+    /// Simulated time that the controller took to recover.
     pub recovery: Span,
 }
 

@@ -74,7 +74,7 @@ pub struct Drive {
     capacity_bytes: u64,
     unit_bytes: u32,
     trims_last: bool,
-    /// Its bytes can be read in place.
+    /// Whether its bytes can be read in place.
     shows: bool,
     start: Start,
     prepared: Option<Precondition>,
@@ -199,7 +199,7 @@ impl Drive {
         self.start
     }
 
-    /// How it was prepared, if it is new and was.
+    /// How it was prepared; `None` if it was not, or is not new.
     pub fn prepared(&self) -> Option<&Precondition> {
         self.prepared.as_ref()
     }
@@ -241,7 +241,7 @@ impl Drive {
         self.late.add(due, at);
     }
 
-    /// How late held replies were so far.
+    /// By how much held replies were sent late so far.
     pub fn lateness(&self) -> Lateness {
         self.late.so_far()
     }

@@ -56,7 +56,7 @@ pub struct DeviceState {
     kept: Option<Kept>,
     start: Start,
     seed: u64,
-    /// All of the device will be written.
+    /// Whether all of the device will be written.
     filled: Cell<bool>,
 }
 

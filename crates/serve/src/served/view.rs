@@ -5,7 +5,7 @@ use nvlab_run::device::{Counters, Fill, Maps, Observed};
 use nvlab_run::meter::Totals;
 use nvlab_units::{Span, Time};
 
-/// What a device looks like at a moment.
+/// The state of a device or a run at a moment, for a page.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// A run that issues its own requests; otherwise a device that is served to programs.
@@ -46,7 +46,7 @@ pub struct View {
     pub ended: bool,
 }
 
-/// What the maps and the gauges of a page show.
+/// Maps, gauges and cleaning of a device, as a page shows them.
 #[derive(Clone, Debug)]
 pub struct Inside {
     /// Fill of the write buffer; `None` without one.

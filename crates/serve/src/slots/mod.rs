@@ -64,13 +64,13 @@ pub(crate) struct SlotLayout {
     unit_bytes: u64,
     units: u64,
     slots: u32,
-    /// What lies beyond the payload in the array, in the file.
+    /// Offset in the file of the part of the array beyond the payload.
     rest_at: u64,
     table_at: u64,
 }
 
 impl SlotLayout {
-    /// Of an array, or why there cannot be one.
+    /// For an array, or why none is possible.
     pub fn new(geometry: &Geometry) -> Result<SlotLayout, String> {
         let (units, unit_bytes) = (geometry.units(), geometry.unit_bytes as u64);
         if units > UNITS_MAX {
@@ -206,7 +206,7 @@ impl Slots {
         (unit < self.layout.units).then_some(unit)
     }
 
-    /// Where in the file an offset beyond the payload is.
+    /// Offset in the file of an offset beyond the payload.
     #[inline]
     pub fn rest_at(&self, offset: u64) -> u64 {
         offset - self.layout.units * self.layout.unit_bytes + self.layout.rest_at

@@ -98,7 +98,7 @@ impl Layers {
         Ok(layers)
     }
 
-    /// What needs no rights and no modules.
+    /// Sets up the layers that need neither privileges nor modules.
     fn in_memory(&mut self, options: &StackOptions, drive: &Arc<Drive>) -> io::Result<()> {
         let (bytes, all) = (options.bytes, options.file_bytes);
         let new = || -> io::Result<File> {

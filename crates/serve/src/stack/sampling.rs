@@ -19,7 +19,7 @@ pub enum Part {
     Wall,
     /// Of a processor, by the thread that makes the requests: in the program and in the kernel.
     Client,
-    /// Of a processor, by others: a server's threads, the kernel's workers.
+    /// Processor time of others: a server's threads, the kernel's workers.
     Server,
     /// The same, as far as the program waited for it: what others do while it works itself does not count.
     Waited,
@@ -76,7 +76,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Of samples, of which there is at least one.
+    /// Of at least one sample.
     pub fn of(mut samples: Vec<f64>) -> Stat {
         samples.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| {
@@ -124,7 +124,7 @@ pub(super) struct Slicer {
     offsets: Vec<u64>,
     workers: Vec<PathBuf>,
     threads: Vec<PathBuf>,
-    /// What a slice without requests takes: the clocks.
+    /// Time of a slice without requests, which is that of reading the clocks.
     clocks: Sample,
 }
 
@@ -147,7 +147,7 @@ impl Slicer {
             Sample { wall: median(|s| s.wall), client: median(|s| s.client), server: median(|s| s.server) };
     }
 
-    /// How many requests take about as long as `slice`.
+    /// Number of requests that take about as long as `slice`.
     pub fn count(&self, probe: &mut dyn Probe, op: Op, slice: Duration) -> io::Result<u32> {
         let mut count = 1;
         // Memory is allocated and code is read at the first ones.

@@ -61,7 +61,7 @@ fn status(name: &str) -> io::Result<u64> {
     kib.map(|kib| kib << 10).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// What the scheduler counted for some threads.
+/// Counts of the scheduler, summed over some threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scheduled {
     pub ran: Duration,

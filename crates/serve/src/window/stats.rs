@@ -19,7 +19,7 @@ pub struct WindowStats {
     pub written_back: u64,
     /// Pages in memory now.
     pub resident_pages: u64,
-    /// Of these, pages newer than the device's.
+    /// Resident pages that are newer than the device's copy.
     pub dirty_pages: u64,
     /// What the modelled controller counts.
     pub controller: EnvyStats,

@@ -9,11 +9,11 @@ pub use parquet::data_type::ByteArray as Text;
 pub struct TableField {
     /// Its name at the root of the schema.
     pub name: String,
-    /// What matters of its type before its values are known.
+    /// What its type says before its values are read.
     pub kind: FieldKind,
 }
 
-/// What the values of a column are.
+/// What matters of a column's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// FLOAT or DOUBLE.

@@ -307,7 +307,7 @@ pub(crate) struct Part {
     rows: Rows,
     /// The numbers that its volumes have in the whole, as far as they are known.
     codes: Vec<u16>,
-    /// The same of the volumes of its ends.
+    /// As `codes`, for the volumes of its completions.
     ended: Vec<u16>,
     /// How many of the names of volumes it skipped are known to the whole.
     others: usize,

@@ -58,7 +58,7 @@ struct Slot<F> {
     format: F,
     part: Part,
     lines: u64,
-    /// As far as can be told from the block alone.
+    /// Whether it is right, as far as the block alone can tell.
     is_good: bool,
 }
 

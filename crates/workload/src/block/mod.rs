@@ -120,7 +120,7 @@ pub enum Often {
 /// writes before would see them a second time in the same order.
 #[derive(Debug)]
 pub struct Draws {
-    /// Where they go: from the first byte on, slot by slot.
+    /// First byte of the region, which is divided into slots.
     pub start: u64,
     /// Bytes of a slot, the unit of addresses.
     pub bytes: u32,

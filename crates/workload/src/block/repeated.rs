@@ -67,7 +67,7 @@ impl Workload for Repeated {
         self.beginnings[0].footprint()
     }
 
-    /// Of the rest of this pass.
+    /// Requests left in this pass.
     fn len_hint(&self) -> Option<u64> {
         self.pass.len_hint()
     }

@@ -38,7 +38,7 @@ impl Issue {
 /// A pause, once all requests before it are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// How long, from the completion of all requests before it.
+    /// Length of the pause, from the completion of all requests before it.
     pub time: Span,
     /// After how many requests since the last pause, at least 1.
     pub every: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Think {
 /// A limit in front of a closed loop: fio's `rate` and `rate_iops`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// Of reads, writes and trims; `None`: no limit.
+    /// For reads, writes and trims; `None`: no limit.
     pub limits: [Option<RateLimit>; 3],
     /// Bytes of the smallest read, write and trim.
     pub least_bytes: [u32; 3],
@@ -87,7 +87,7 @@ pub enum RateLimit {
 pub struct Reap {
     /// It waits until so many are done and takes them together, at least 1.
     pub at_once: u32,
-    /// And goes on until at most so many are in flight.
+    /// Then it goes on taking until at most so many are in flight.
     pub until_left: Option<u32>,
 }
 

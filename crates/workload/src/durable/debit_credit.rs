@@ -37,7 +37,7 @@ const THREADS_MAX: u64 = 4096;
 /// The largest deposit or withdrawal (TPC-B clause 1.3).
 const DELTA_MAX: u64 = 999_999;
 
-/// How a program names what it changes.
+/// How a program tells the log what it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// A C++ program that logs whole objects.

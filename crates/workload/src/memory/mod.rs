@@ -31,7 +31,7 @@ pub enum AccessKind {
 pub struct Access {
     /// The first byte, counted from the start of the memory.
     pub offset: u64,
-    /// How many bytes: 1, 2, 4 or 8.
+    /// 1, 2, 4 or 8.
     pub bytes: u16,
     /// Whether it loads or stores.
     pub kind: AccessKind,

@@ -68,7 +68,7 @@ pub struct Search {
     to: u32,
     /// The number of the last search that came by a node from its first end.
     marks: Vec<u32>,
-    /// The same for its second end.
+    /// As `marks`, for searches from the second end.
     marks_back: Vec<u32>,
     number: u32,
     nodes: Vec<u32>,

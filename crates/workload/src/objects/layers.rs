@@ -24,7 +24,7 @@ pub enum Layer {
 pub const TOGETHER: u64 = 32;
 
 impl Layer {
-    /// All of them, each on top of the one before it.
+    /// From the lowest layer up, each on top of the one before it.
     pub const ALL: [Layer; 4] = [Layer::Base, Layer::Pointers, Layer::Transactions, Layer::Durable];
 
     /// As in texts and tables: `base`, `pointers`, ...

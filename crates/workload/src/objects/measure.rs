@@ -2,7 +2,7 @@
 
 use super::{Driver, Part, Result};
 
-/// What the time is told by, in seconds.
+/// The clocks to measure with, in seconds from any origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
     /// CPU time of all threads of this process.
@@ -14,7 +14,7 @@ pub struct Clocks {
 /// How long a workload is run, and by how many threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Its number: it makes the operations those of this run.
+    /// Number of the run, which determines its operations.
     pub number: u64,
     /// Threads that operate at the same time.
     pub threads: u64,

@@ -28,7 +28,7 @@ impl Entry {
         self.position + u64::from(self.bytes)
     }
 
-    /// Its header, at a position of the small log.
+    /// The header of the entry, at a position of the small log.
     pub fn encode(&self, status: Status, at: u64) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(&self.position.to_le_bytes());

@@ -140,14 +140,14 @@ impl Volume<'_> {
         self.cache.borrow_mut().sync()
     }
 
-    /// What was requested so far is not measured.
+    /// Ends the preparation: requests so far are not measured.
     pub fn prepared(&self) -> Result<()> {
         self.sync()?;
         self.preparation.set(std::mem::take(&mut self.cache.borrow_mut().device_mut().requests));
         Ok(())
     }
 
-    /// What was requested since the last call is issued at `at`.
+    /// Sets the issue time of all requests since the last call.
     pub fn stamp(&self, at: Time) {
         let mut cache = self.cache.borrow_mut();
         let requests = &mut cache.device_mut().requests;

@@ -5,7 +5,7 @@ use nvlab_units::Rng;
 /// How large requests are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// All of so many bytes.
+    /// One size for all, in bytes.
     Fixed(u32),
     /// Drawn from (bytes, weight) pairs.
     Split(Vec<(u32, f64)>),

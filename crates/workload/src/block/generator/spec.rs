@@ -72,7 +72,7 @@ pub enum Distribution {
 /// Bytes, or a share of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// The same on every device.
+    /// A number of bytes, the same on every device.
     Bytes(u64),
     /// A share of the device, 0 to 1.
     Share(f64),
@@ -131,7 +131,7 @@ pub struct GeneratorSpec {
     pub fua: bool,
     /// Requests, bytes and time after which it ends, whichever comes first.
     pub limits: Limits,
-    /// Its number when several run at once.
+    /// Number of the workload when several run at once.
     pub stream: u8,
 }
 

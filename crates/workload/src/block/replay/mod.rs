@@ -297,7 +297,7 @@ impl Workload for Replay {
         0..parts_before + self.report.footprint_bytes
     }
 
-    /// What the modifiers did.
+    /// The report, in lines for people.
     fn describe(&self) -> String {
         self.report.to_string()
     }

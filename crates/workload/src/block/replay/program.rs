@@ -18,14 +18,14 @@
 use nvlab_trace::Columns;
 use nvlab_units::{Span, Time};
 
-/// What each row of a trace waits for.
+/// A recorded program: which completions each of its requests waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Rows in order of recorded completion.
     answered: Vec<u32>,
-    /// How many of these each row waits for.
+    /// For each row, how many of `answered` it waits for.
     waits_for: Vec<u32>,
-    /// How long the program computed after the last of them.
+    /// For each row, how long the program computed after the last of them.
     computed: Vec<Span>,
     /// Recorded time from the first request to the last completion.
     pub recorded: Span,

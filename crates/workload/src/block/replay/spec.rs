@@ -60,7 +60,7 @@ pub struct ReplaySpec {
     pub depth: Option<u32>,
     /// The recorded program's computing time is kept instead of the recorded times ([`super::Program`]).
     pub keeps_think: bool,
-    /// Its number when several workloads run at once.
+    /// Number of the workload when several run at once.
     pub stream: u8,
 }
 
@@ -187,7 +187,7 @@ impl ReplaySpec {
     }
 }
 
-/// What is said of a text table.
+/// The description of a text table's columns.
 fn table(words: &Words, format: Option<Format>) -> Result<TableSpec, WorkloadError> {
     let table =
         TableSpec::parse(|key| words.value(key)).map_err(|(key, allowed)| words.wrong(key, &allowed))?;

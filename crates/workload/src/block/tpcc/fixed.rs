@@ -34,7 +34,7 @@ impl FixedTree {
         }
     }
 
-    /// How many pages a tree over `entries` keys needs.
+    /// Pages that a tree over `entries` keys needs.
     pub fn pages_for(entries: u64, fanout: u32) -> u64 {
         let (mut nodes, mut pages) = (entries, 0);
         loop {
@@ -46,7 +46,7 @@ impl FixedTree {
         }
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.levels as u32
     }

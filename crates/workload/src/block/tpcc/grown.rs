@@ -247,7 +247,7 @@ impl Ascending {
         self.nodes.segment.pages()
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.nodes.levels as u32 + 1
     }
@@ -321,7 +321,7 @@ impl Sorted {
         self.nodes.segment.pages()
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.nodes.levels as u32 + 1
     }

@@ -58,12 +58,12 @@ impl District {
     }
 }
 
-/// All orders, and the names by which customers are found.
+/// All orders, and the last names by which customers are found.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// By row.
+    /// Indexed by row.
     pub all: Vec<Order>,
-    /// By warehouse and district.
+    /// Indexed by warehouse and district.
     pub districts: Vec<District>,
     /// The newest order of each customer.
     pub newest_of: Vec<u32>,

@@ -73,7 +73,7 @@ impl Tree {
         Tree { bases, levels, nodes, fanout_bits: fanout.trailing_zeros() }
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.levels as u32
     }
