@@ -1,4 +1,4 @@
-//! Where the trace of the heap goes.
+//! The trace of allocations on the heap: whether it is on, and its C stream.
 
 use std::ffi::{CString, c_int};
 use std::fmt::Arguments;

@@ -1,4 +1,4 @@
-//! Errors.
+//! The error type of the library: what failed or was refused, and on which log or segment.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Why something cannot be served.
+//! The error type of this crate: why something cannot be served.
 
 use nvlab_os::FolderError;
 use std::ffi::OsString;

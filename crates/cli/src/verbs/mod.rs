@@ -1,4 +1,4 @@
-//! One file for each verb.
+//! The verbs of the command line, a file each.
 
 mod bench;
 mod choose;

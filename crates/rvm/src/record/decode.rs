@@ -1,4 +1,4 @@
-//! Reads records back.
+//! Decodes records: lengths, checksums, decompression and the list of ranges.
 
 use super::{BARRIER, COMPRESSED, HEADER_BYTES, Headers, LENGTH_MASK, NAME, ORIGINAL, Place};
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Builds records.
+//! Encodes records in place: headers, and the new bytes of ranges.
 
 use super::{
     BARRIER, COMPRESSED, HEADER_BYTES, Headers, LENGTH_MASK, NAME, ORIGINAL, Place, RANGE_BYTES_MAX,

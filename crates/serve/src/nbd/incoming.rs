@@ -1,4 +1,4 @@
-//! A read buffer of a connection.
+//! The read buffer of a connection, encrypted or not.
 
 use super::transport::Transport;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! Listeners and connections.
+//! The NBD server: its listener, and a thread for each connection.
 
 use super::answers::{Answers, Held, Outgoing};
 use super::export::Export;

@@ -1,4 +1,4 @@
-//! The counts of a served device.
+//! The counts of a served device: requests, power cuts, wear.
 
 use nvlab_run::device::{Counters, Observed};
 use nvlab_run::meter::Totals;

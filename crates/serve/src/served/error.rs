@@ -1,4 +1,4 @@
-//! Why a request was not served.
+//! The errors of a request to a served device.
 
 use nvlab_controller::ControllerError;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! Which slots are free.
+//! The free slots of a file, and which of them is taken next.
 //!
 //! A free slot is *warm* if the host still has memory or disk for it, otherwise *cold*. The one that became free last is taken
 //! first: its pages are there, in the caches as a rule, so that writing to it costs no fresh page. Cold slots are taken lowest

@@ -1,4 +1,4 @@
-//! Slices of requests and what they show.
+//! Samples of the time of a request: slices, rounds, medians and their errors.
 //!
 //! A slice is so many requests to one layer, one after the other; its sample is the mean of them. The slices of all layers are
 //! interleaved, so that what slows the machine for a while slows all of them.

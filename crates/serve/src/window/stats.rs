@@ -1,4 +1,4 @@
-//! What a window counts.
+//! The counts of a memory window: faults, evictions, resident pages.
 
 use nvlab_controller::envy::stats::EnvyStats;
 

@@ -1,4 +1,4 @@
-//! From a section to a job.
+//! Turns a section of a job file into a job.
 
 use super::lines::Section;
 use super::lists::{NO_REQUESTS, has};

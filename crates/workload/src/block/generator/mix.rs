@@ -1,4 +1,4 @@
-//! Which operation comes next.
+//! The mix of operations, and drawing the next one.
 
 use crate::Op;
 use nvlab_units::Rng;

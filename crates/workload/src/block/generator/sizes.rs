@@ -1,4 +1,4 @@
-//! How large requests are.
+//! Sizes of requests: one, or drawn by weight.
 
 use nvlab_units::Rng;
 
