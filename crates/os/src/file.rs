@@ -72,7 +72,7 @@ pub fn try_lock_shared(file: &File) -> io::Result<bool> {
     }
 }
 
-/// A file in memory that exists as long as somebody uses it.
+/// A file in memory that exists as long as it is open or mapped.
 pub fn anonymous(name: &CStr, sealable: bool) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | if sealable { libc::MFD_ALLOW_SEALING } else { 0 };
     // SAFETY: the name is a C string; the new descriptor is owned by nobody else.

@@ -231,7 +231,7 @@ impl Mapping {
     }
 }
 
-/// An address with so much room behind it, at a huge page; null if there is none or it is of no use.
+/// An address at a huge page with `bytes` of room behind it; null if there is none or it is of no use.
 #[cfg(not(miri))]
 fn place_for_huge_pages(bytes: usize) -> *mut libc::c_void {
     let Some(room) = bytes.checked_add(HUGE_PAGE).filter(|_| bytes >= HUGE_PAGE) else { return null_mut() };

@@ -20,7 +20,7 @@ pub(crate) fn bytes(offset: rvm_offset_t) -> Option<u64> {
     u64::try_from(number(offset)).ok()
 }
 
-/// An offset of so many bytes.
+/// The offset of a number of bytes.
 pub(crate) fn from_bytes(bytes: u64) -> rvm_offset_t {
     offset(bytes.into())
 }

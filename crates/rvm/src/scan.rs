@@ -187,7 +187,7 @@ pub struct Window<'w> {
 }
 
 impl<'w> Window<'w> {
-    /// Gets so many bytes at a distance from its beginning, as far as it has them.
+    /// Prefetches `bytes` bytes at a distance from its beginning, as far as it has them.
     #[inline]
     pub fn prefetch(&self, at: usize, bytes: usize) {
         let end = (at + bytes.min(WINDOW_BYTES)).min(self.bytes.len());

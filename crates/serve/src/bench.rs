@@ -77,12 +77,12 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Makes requests of so many bytes, so many together, at offsets that `next` says.
+    /// Makes requests of `size.0` bytes, `size.1` together, at offsets that `next` returns.
     fn measure(&self, op: Op, size: (u32, usize), next: impl FnMut(u64) -> u64) -> io::Result<Kind> {
         self.measure_until(op, size, self.size.requests, self.size.each, next)
     }
 
-    /// The same, so many requests at most and so long at most.
+    /// As `measure`, with limits of requests and time.
     fn measure_until(
         &self,
         op: Op,

@@ -83,7 +83,7 @@ pub enum TraceError {
     Damaged {
         /// The column file.
         file: String,
-        /// Which check failed: a length, a checksum, an order.
+        /// What is wrong with its chunks or its rows.
         reason: String,
     },
     /// The target format cannot represent the trace.

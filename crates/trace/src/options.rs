@@ -14,7 +14,7 @@ pub struct ReadOptions {
     pub action: u8,
     /// Lines that fit no request are left out, up to this many; the next is an error.
     pub skip_bad: u64,
-    /// Only so many lines are read, at least: enough for a look at the beginning.
+    /// Stop after this many lines or a little later: enough for a look at the beginning; `None`: read all.
     pub lines_max: Option<u64>,
     /// How the columns of a text table are to be read.
     pub table: TableSpec,

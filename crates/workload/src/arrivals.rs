@@ -11,7 +11,7 @@ pub struct Limits {
     pub requests: Option<u64>,
     /// After this many bytes, computed from the mean size.
     pub bytes: Option<u64>,
-    /// After this much simulated time; checked by whoever runs a closed loop.
+    /// After this much simulated time; whoever runs a closed loop has to stop it.
     pub time: Option<Span>,
 }
 

@@ -35,7 +35,7 @@ pub struct WorkloadSpec {
     pub text: String,
     /// What its first word names, with all parameters.
     pub kind: Kind,
-    /// How much of the device is in use, if it says: the workload sees a device of so many bytes.
+    /// How much of the device is in use, if the text says; the workload sees a device of this size.
     pub in_use: Option<InUse>,
 }
 
@@ -85,7 +85,7 @@ pub enum Serves {
 pub struct Target {
     /// Bytes that requests may address.
     pub capacity_bytes: u64,
-    /// Requests are whole units of so many bytes: a trace without `align` is aligned to them if they are larger than
+    /// Requests are whole units of this many bytes: a trace without `align` is aligned to them if they are larger than
     /// 512 B.
     pub unit_bytes: u64,
     /// What it can be asked for.

@@ -66,7 +66,7 @@ pub struct Stream {
     pub ramp_time: Span,
     /// Streams that must have ended before it begins, by their number.
     pub after: Vec<usize>,
-    /// It begins so long after they ended, or after the beginning.
+    /// Delay after they ended, or after the beginning.
     pub delay: Span,
     /// How it issues its requests, if it is a closed loop.
     pub issue: Issue,

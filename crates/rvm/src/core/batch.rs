@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Read or written at once, at most.
 const STRETCH_PAGES: u64 = 256;
-/// To read so many unchanged pages between two takes no longer than a second read, even of a fast drive.
+/// Reading this many unchanged pages between two takes no longer than a second read, even on a fast drive.
 const GAP_PAGES: u64 = 8;
 /// Adjacent pages with more parts are written as a whole: each part takes a call.
 const PARTS_MAX: usize = 2;

@@ -32,7 +32,7 @@ pub struct Memory {
     committed: Mutex<Vec<u8>>,
 }
 
-/// No page of so many bytes is its own yet.
+/// Bits for the pages of `bytes` bytes, none of which is its own yet.
 fn own_pages(bytes: usize) -> Vec<AtomicU64> {
     (0..bytes.div_ceil(64 * PAGE)).map(|_| AtomicU64::new(0)).collect()
 }

@@ -16,7 +16,7 @@ pub struct Covered {
     pub end: usize,
 }
 
-/// So many ranges are moved in a list in about the time of an insertion in a tree.
+/// Moving this many ranges in a list takes about as long as an insertion in a tree.
 const MOVED_MAX: usize = 128;
 
 /// See the module.

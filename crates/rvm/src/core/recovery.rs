@@ -165,7 +165,7 @@ pub(super) fn recover(
     Ok((recovery, sync))
 }
 
-/// Refuses a segment that has not got `end` bytes.
+/// Refuses a segment that is shorter than `end` bytes.
 fn check_whole(store: &dyn Store, name: &str, end: u64) -> Result<()> {
     let has = store.len().map_err(Error::io("measure", &name))?;
     if has < end { Err(too_short(name, has, end)) } else { Ok(()) }

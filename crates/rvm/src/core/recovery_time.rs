@@ -85,10 +85,10 @@ const PAGE: Cost = Cost::initial(1e4);
 const SYNCS: u32 = 5;
 /// To open files and begin a thread.
 const OPENING: Duration = Duration::from_micros(300);
-/// From so many bytes and pages on it says something what they take.
+/// From this many bytes and pages on, their time is a useful measurement.
 const MEASURED_BYTES_MIN: u64 = 64 << 10;
 const MEASURED_PAGES_MIN: u64 = 32;
-/// So many pages are applied early if none have been: what one takes differs a thousandfold.
+/// Pages applied early if none have been: the time of one differs a thousandfold.
 const FIRST_PAGES: u64 = 256;
 
 /// What the parts of a truncation took.
@@ -122,7 +122,7 @@ pub(super) struct RecoveryTime {
 }
 
 impl RecoveryTime {
-    /// Of an empty log of so many bytes, which lies in memory or not, and a sync of which takes so long.
+    /// For an empty log of `capacity` bytes, in memory or not, whose sync takes `sync`.
     pub fn new(target: Duration, is_memory: bool, capacity: u64, sync: Duration) -> RecoveryTime {
         let ns = |time: Duration| time.as_nanos() as f64;
         let log_byte = if is_memory { MEMORY_BYTE } else { DEVICE_BYTE };
@@ -177,13 +177,13 @@ impl RecoveryTime {
         self.old_count + self.only_new_count
     }
 
-    /// For a log of so many bytes.
+    /// The estimate for a log with `live_bytes`, in nanoseconds.
     #[inline]
     fn estimate(&self, live_bytes: u64) -> f64 {
         self.fixed + self.log_byte.ns * live_bytes as f64 + self.page.ns * self.pages() as f64
     }
 
-    /// How long recovery of a log of so many bytes would take.
+    /// How long recovery of a log with `live_bytes` would take.
     pub fn of(&self, live_bytes: u64) -> Duration {
         Duration::from_nanos(self.estimate(live_bytes) as u64)
     }
@@ -204,7 +204,7 @@ impl RecoveryTime {
         (self.old_count, self.new_count, self.only_new_count) = (self.new_count, 0, 0);
     }
 
-    /// It has ended, and the log has had so many bytes until now.
+    /// Ends a truncation; the log has had `live_bytes` until now.
     pub fn end(&mut self, live_bytes: u64, took: Took) {
         let (estimate, bytes) = self.began_at;
         self.growth = (self.estimate(live_bytes) - estimate).max(self.growth * 7.0 / 8.0);

@@ -41,7 +41,7 @@ pub struct RawTransaction {
     last_memory: usize,
     /// Bytes in the ranges.
     pub(super) bytes: usize,
-    /// So many of them were there at the last write-ahead.
+    /// Bytes in the ranges at the last write-ahead.
     pub(super) ahead_at: usize,
     headers: Headers,
     record_bytes_max: u64,
@@ -51,7 +51,7 @@ pub struct RawTransaction {
 
 /// See [`RawTransaction::surely_fit`].
 const FEW_RANGES: usize = 64;
-/// A range of so many bytes may need more than one header.
+/// A range of this many bytes may need more than one header.
 const LONG_RANGE_BYTES: usize = 1 << 23;
 
 impl RawTransaction {
@@ -316,7 +316,7 @@ impl RawTransaction {
         }
     }
 
-    /// Fails if the log cannot take a record of so many ranges.
+    /// Fails if the log cannot take a record of `ranges` ranges with `bytes` bytes.
     #[inline(always)]
     fn check_fits(&self, bytes: usize, ranges: usize) -> Result<()> {
         if bytes <= self.surely_fit && ranges <= FEW_RANGES {
@@ -332,7 +332,7 @@ impl RawTransaction {
         if needed > most { Err(Error::TooLarge { needed, most }) } else { Ok(()) }
     }
 
-    /// The most bytes a record of so many ranges takes.
+    /// The most bytes that a record of these ranges takes.
     #[inline]
     fn record_bytes(&self, bytes: usize, ranges: usize) -> u64 {
         record_bytes(self.headers, bytes, ranges, self.entered)

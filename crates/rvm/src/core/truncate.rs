@@ -164,7 +164,7 @@ impl Core {
         }
     }
 
-    /// Whether the log is filled to so many percent, or would take too long to recover.
+    /// Whether the log is filled to `percent`, or would take too long to recover.
     pub(super) fn is_due(&self, state: &State, percent: u8) -> bool {
         let live_bytes = state.live_bytes();
         live_bytes > self.capacity / 100 * u64::from(percent) || state.recovery_time.is_due(live_bytes)

@@ -49,7 +49,7 @@ impl PlainFile {
         Ok(PlainFile { store, name, shape, is_rewritten: true })
     }
 
-    /// Opens a file whose erase blocks have so many bytes.
+    /// Opens a file with erase blocks of `block_bytes`.
     pub fn open(path: &Path, block_bytes: u64) -> Result<PlainFile> {
         check_block_bytes(block_bytes)?;
         let store = locked(path, &mut nvlab_os::file::private(), "open")?;

@@ -382,7 +382,7 @@ impl Heap {
         chunks.min(self.lists) - 1
     }
 
-    /// A free block of at least so many chunks, and its list.
+    /// A free block of at least `chunks` chunks, and its list.
     fn find<W: Words>(&self, words: &W, chunks: u64) -> Result<Option<(u64, u64)>> {
         for list in self.list(chunks)..self.lists {
             let mut at = words.get(LISTS + 8 * list);

@@ -93,7 +93,7 @@ pub trait Log: Debug + Send {
     fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()>;
     /// Writes the status once more, and makes it and everything rewritten durable.
     fn end_rewrite(&mut self) -> Result<()>;
-    /// So many bytes are worth writing ahead; `None`: it writes nothing ahead.
+    /// Least bytes worth writing ahead; `None`: it writes nothing ahead.
     fn ahead_bytes_min(&self) -> Option<usize> {
         None
     }

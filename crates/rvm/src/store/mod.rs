@@ -32,8 +32,8 @@ pub trait Store: Debug + Send + Sync {
     fn start_sync(&self) -> io::Result<bool> {
         Ok(false)
     }
-    /// Says that parts of these pages are about to be written. Returns whether such a part can be written without reading the rest
-    /// first: a page cache keeps that, and reads what it has not got from now on.
+    /// Announces writes of parts of these pages. Returns whether a part can be written without first reading the rest: a page cache
+    /// keeps the rest, and reads now what it lacks.
     fn prepare_parts(&self, _offset: u64, _bytes: usize) -> bool {
         false
     }

@@ -103,7 +103,7 @@ impl Site {
         &self.drives
     }
 
-    /// What makes the address of the page that of somebody who may change things. Browsers do not send it to servers.
+    /// The fragment of the page's address that allows changes. Browsers do not send it to servers.
     pub(crate) fn fragment(&self) -> String {
         format!("#t={}", self.guard.token)
     }

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 /// It shows itself this often.
 const SHOWS_EVERY: Duration = Duration::from_millis(200);
-/// After a page looked, it shows its maps so many times: for longer than pages take to look again.
+/// After a page has looked, maps are shown this many times: for longer than pages take to look again.
 const LOOKS: u32 = 8;
 /// A wait for the wall clock that is longer shows what is waited with.
 const SHORT: Duration = Duration::from_millis(20);
-/// A run as fast as possible looks at the clock once in so many requests.
+/// A run at full speed looks at the clock once in this many requests.
 const CLOCK_EVERY: u32 = 64;
 /// A request that is wanted no more than this ahead of the wall clock begins at once: waking takes longer.
 const AHEAD_S: f64 = 2e-3;
@@ -39,7 +39,7 @@ pub struct WatchedRun {
     /// Grows with every change of the wishes.
     changes: AtomicU64,
     end: Arc<AtomicBool>,
-    /// So many times the run shows also its maps; set whenever a page looks.
+    /// How many times more the run shows its maps; set whenever a page looks.
     looks: AtomicU32,
 }
 

@@ -6,7 +6,7 @@ use crate::served::{Drive, View};
 pub trait Watched: Send + Sync {
     /// Its name on the page.
     fn name(&self) -> &str;
-    /// What it looks like now. It need not be exactly now: whoever asks never waits for the device.
+    /// Its state now, or a moment ago: the caller never waits for the device.
     fn view(&self) -> View;
     /// Does something to it; returns what was done, or why not.
     fn act(&self, action: Action) -> Result<String, String>;

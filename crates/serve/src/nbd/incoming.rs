@@ -57,7 +57,7 @@ impl Incoming {
         }
     }
 
-    /// So many bytes, which must be buffered.
+    /// The next `bytes` bytes, which must be buffered.
     pub fn here(&self, bytes: usize) -> &[u8] {
         &self.buffer[self.start..self.end][..bytes]
     }

@@ -60,7 +60,7 @@ pub mod reply {
     pub const ACK: u32 = 1;
     /// The name of one export, in answer to LIST.
     pub const SERVER: u32 = 2;
-    /// One item of information, of a type in [`info`].
+    /// One item of information, of a type in [`info`](super::info).
     pub const INFO: u32 = 3;
     /// The number and name of one context.
     pub const META_CONTEXT: u32 = 4;
@@ -94,21 +94,21 @@ pub mod info {
 pub mod can {
     /// Always set: the other flags are valid.
     pub const HAS_FLAGS: u16 = 1;
-    /// [`command::FLUSH`].
+    /// FLUSH may be sent.
     pub const FLUSH: u16 = 1 << 2;
-    /// [`flag::FUA`]: force unit access.
+    /// Requests may have the flag FUA: force unit access.
     pub const FUA: u16 = 1 << 3;
-    /// [`command::TRIM`].
+    /// TRIM may be sent.
     pub const TRIM: u16 = 1 << 5;
-    /// [`command::WRITE_ZEROES`].
+    /// WRITE_ZEROES may be sent.
     pub const WRITE_ZEROES: u16 = 1 << 6;
-    /// Do not fragment; only with structured replies.
+    /// Reads may have the flag DF (do not fragment); only with structured replies.
     pub const DF: u16 = 1 << 7;
     /// A flush on one connection covers writes on all.
     pub const MULTI_CONN: u16 = 1 << 8;
-    /// [`command::CACHE`].
+    /// CACHE may be sent.
     pub const CACHE: u16 = 1 << 10;
-    /// [`flag::FAST_ZERO`].
+    /// WRITE_ZEROES may have the flag FAST_ZERO.
     pub const FAST_ZERO: u16 = 1 << 11;
 }
 

@@ -156,7 +156,7 @@ impl Connection {
         self.owed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many held replies have been sent.
+    /// Counts `count` held replies as sent.
     pub fn replies_sent(&self, count: u32) {
         self.answered.store(process::coarse_ms(), Ordering::Relaxed);
         self.owed.fetch_sub(count, Ordering::Relaxed);

@@ -21,11 +21,11 @@ pub enum Part {
     Client,
     /// Processor time of others: a server's threads, the kernel's workers.
     Server,
-    /// The same, as far as the program waited for it: what others do while it works itself does not count.
+    /// The part of `Server` that the program waited for: work of others while it works itself does not count.
     Waited,
     /// Without a processor: wall minus client and waited.
     Wait,
-    /// Without a processor for the program: wall minus client. For paths on which nobody else has to work first.
+    /// Time the program is without a processor: wall minus client. For paths on which nobody else has to work first.
     Away,
 }
 

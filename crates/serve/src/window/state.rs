@@ -38,7 +38,7 @@ pub enum Found {
     Resident,
     /// Its processes had been killed and the resident pages are lost: what had not been written back is gone.
     Lost {
-        /// The machine was restarted since; otherwise somebody removed the file.
+        /// Whether the machine was restarted since; if not, the file was removed.
         restarted: bool,
     },
 }

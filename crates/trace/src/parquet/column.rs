@@ -18,7 +18,7 @@ pub struct TableField {
 pub enum FieldKind {
     /// FLOAT or DOUBLE.
     Real,
-    /// Timestamps, in units of so many picoseconds.
+    /// Timestamps, in units of this many picoseconds.
     Timestamp(u64),
     /// Any other type: its values say what it is.
     Other,

@@ -44,7 +44,7 @@ impl<R: ChunkReader + 'static> TableFile<R> {
         self.file.metadata().file_metadata().num_rows().try_into().unwrap_or(0)
     }
 
-    /// The values of these columns, in batches of so many rows at most; none spans two row groups.
+    /// The values of these columns, in batches of at most `rows` rows; none spans two row groups.
     pub fn batches(self, columns: Vec<usize>, rows: usize) -> Batches<R> {
         Batches { table: self, columns, rows, group: 0, readers: Vec::new(), left: 0 }
     }

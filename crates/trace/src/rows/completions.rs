@@ -35,7 +35,7 @@ type Key = (u16, u8, u64);
 
 /// A request in flight.
 struct Waiting {
-    /// Its row, counted from the begin of the trace.
+    /// Its row, counted from the beginning of the trace.
     row: usize,
     ticks: u64,
     /// Bytes that are not done.

@@ -296,7 +296,7 @@ impl Rows {
         self.store.len()
     }
 
-    /// Expects so many, counted like [`Rows::len`].
+    /// Makes room for `rows` requests, counted like [`Rows::len`].
     pub fn expect(&mut self, rows: usize) {
         self.store.expect(rows);
     }

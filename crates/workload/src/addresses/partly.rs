@@ -66,7 +66,7 @@ impl Addresses for AnyAddresses {
 pub enum Jumps {
     /// Each request with this probability, 0 to 1.
     Share(f64),
-    /// The first of every so many requests of a kind, at least 1.
+    /// One request in this many of its kind, at least 1.
     Every(u32),
 }
 

@@ -17,8 +17,8 @@ impl Sequential {
         Sequential::skipping(slots, 0)
     }
 
-    /// The same with `skip` slots left out after each request; so many back if it is negative, which begins at the end if
-    /// one request after another goes back.
+    /// As `new`, with `skip` slots left out after each request. A negative skip goes back; if requests then run backwards, the
+    /// first is at the end.
     pub(crate) fn skipping(slots: u64, skip: i64) -> Sequential {
         assert!(slots > 0, "no slots");
         let first = if skip < -1 { slots - 1 } else { 0 };

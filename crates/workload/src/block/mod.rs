@@ -105,7 +105,7 @@ pub trait BlockWorkload: Workload {
 /// How often a stream writes, compared with others on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Often {
-    /// An open loop: so many writes a second.
+    /// An open loop: writes per second.
     Rate(f64),
     /// As the device serves its requests, of which this share are writes.
     Closed {

@@ -85,9 +85,9 @@ pub enum RateLimit {
 /// How a stream whose depth is reached takes requests that are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reap {
-    /// It waits until so many are done and takes them together, at least 1.
+    /// It waits until this many are done and takes them together; at least 1.
     pub at_once: u32,
-    /// Then it goes on taking until at most so many are in flight.
+    /// Then it goes on taking until at most this many are in flight.
     pub until_left: Option<u32>,
 }
 
@@ -106,9 +106,9 @@ pub struct Tenant {
     pub workload: AnyBlockWorkload,
     /// Tenants that must have ended before it begins, by their number: lower than its own.
     pub after: Vec<usize>,
-    /// It begins so long after them, or after the beginning.
+    /// Delay after they ended, or after the beginning.
     pub delay: Span,
-    /// It runs so long before it is measured.
+    /// Simulated time before its figures are counted.
     pub ramp_time: Span,
     /// How it issues its requests, if it is a closed loop.
     pub issue: Issue,

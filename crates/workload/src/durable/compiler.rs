@@ -17,11 +17,11 @@ use std::ops::Range;
 pub const KIND: &str = "compiler";
 const KEYS: [&str; 4] = ["files", "record", "cpu", "passes"];
 const RANGES: u64 = 8;
-/// What the original adds to the bytes of a transaction with so many ranges (slide 40).
+/// Bytes that the original's headers add to a transaction with [`RANGES`] ranges (slide 40).
 const HEADERS_BYTES: u64 = 76 + 56 * RANGES;
 /// Between two objects: ranges that touch would be joined.
 const GAP_BYTES: u64 = 64;
-/// Of so many bytes in a row, so many are new and the others one word again and again: LZ4 halves that.
+/// In every period of this many bytes, [`NEW_BYTES`] are new and the rest repeats one word: LZ4 halves that.
 const PERIOD_BYTES: usize = 64;
 const NEW_BYTES: usize = 27;
 

@@ -162,7 +162,7 @@ pub struct GraphDriver {
 }
 
 impl GraphDriver {
-    /// For a graph of so many nodes: a power of two, at most 2^24.
+    /// For a graph of `nodes` nodes: a power of two, at most 2^24.
     pub fn new(nodes: u64) -> GraphDriver {
         assert!(nodes.is_power_of_two() && nodes <= 1 << 24, "{nodes} nodes");
         let mut all = vec![Node::default(); nodes as usize];

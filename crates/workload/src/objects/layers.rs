@@ -100,7 +100,7 @@ impl Workload {
         }
     }
 
-    /// Does something with it, at a size: of elements, keys, or nodes, of which there are as many as the greatest power of two.
+    /// Calls `visit` with this workload at a size: elements, keys, or, rounded down to a power of two, nodes.
     pub fn visit<V: Visit>(self, elements: u64, visit: V) -> Result<V::Output> {
         match self {
             Workload::Sps => visit.visit(

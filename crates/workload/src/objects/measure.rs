@@ -22,7 +22,7 @@ pub struct Run {
     pub operations: u64,
     /// Seconds after which it stops even with fewer operations.
     pub seconds: f64,
-    /// So many operations are done in one transaction where the store can.
+    /// Operations in one transaction, where the store can; 0 and 1: each on its own.
     pub together: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Took {
     pub cpu_ns_spread: [f64; 2],
 }
 
-/// A run is cut into so many slices, and another before them that is not counted.
+/// A run has this many slices, and one more before them that is not counted.
 const SLICES: u64 = 8;
 
 /// Runs a workload on a filled store and replays it on the workload's model, so that the store can be verified.

@@ -19,7 +19,7 @@ pub enum Start {
     Open,
 }
 
-/// While it is held, nobody else who asks opens a heap.
+/// Held by those who open a heap, so that no other thread opens one of the same brand.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -39,7 +39,7 @@ pub struct SwapsDriver {
 }
 
 impl SwapsDriver {
-    /// For an array of so many elements, fewer than 2^32.
+    /// For an array of `count` elements, fewer than 2^32.
     pub fn new(count: u64) -> SwapsDriver {
         SwapsDriver { ids: (0..count as u32).collect(), is_order_known: true }
     }

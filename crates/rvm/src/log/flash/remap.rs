@@ -46,7 +46,7 @@ fn encode(blocks: u32, spares: &[u32]) -> Vec<u8> {
 }
 
 impl<F: Flash> Remap<F> {
-    /// Lays out a device with so many spare blocks; durable when it returns. What was on it is lost.
+    /// Lays out a device with `spares` spare blocks; durable when it returns. What was on it is lost.
     pub fn create(mut flash: F, identity: u64, spares: u32) -> Result<Remap<F>> {
         let taken = u64::from(TABLE.blocks()) + u64::from(spares);
         let blocks = u64::from(flash.shape().blocks).saturating_sub(taken) as u32;

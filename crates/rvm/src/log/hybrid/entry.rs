@@ -5,7 +5,7 @@ use crate::checksum::crc32c;
 
 /// Bytes of an entry without the data that may follow it.
 pub const HEADER: usize = 24;
-/// So many of them are checked.
+/// Bytes of an entry that its checksum covers.
 const CHECKED: usize = 20;
 const LARGE: u32 = 1;
 const GOES_ON: u32 = 2;

@@ -207,7 +207,7 @@ impl<L: Log> HybridLog<L> {
         Ok(())
     }
 
-    /// Whether the small log can take an entry of so many bytes.
+    /// Whether the small log can take an entry of `bytes` bytes.
     fn has_room(&self, bytes: usize) -> bool {
         self.small_tail + bytes as u64 <= self.small.status().head + self.small.capacity()
     }

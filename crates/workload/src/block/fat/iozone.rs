@@ -62,7 +62,7 @@ impl Mode {
 /// When dirty entries of FATs and directories are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// After every so many records, and when the file is closed.
+    /// After every this many records, and when the file is closed.
     Records(NonZeroU64),
     /// Only when the file is closed.
     Close,

@@ -32,7 +32,7 @@ pub struct LoggerConfig {
     pub record_bytes: u32,
     /// Records per second; `None`: each begins when the one before is done.
     pub per_second: Option<f64>,
-    /// A file is full when it has so many bytes.
+    /// Bytes at which a file is full and the next one begins.
     pub file_bytes: u64,
     /// Files kept, the one that is being written included.
     pub files: u64,

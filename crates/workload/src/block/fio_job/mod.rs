@@ -80,7 +80,7 @@ pub struct FioJob {
     seed: Option<u64>,
     /// The section that must have ended before.
     waits_for: Option<String>,
-    /// It begins so long after it could.
+    /// Delay from the moment at which it could begin.
     delay: Span,
     issue: Issue,
     /// It reads back what it wrote.
@@ -110,7 +110,7 @@ pub struct FioStream {
     pub ramp_time: Span,
     /// Streams of this file that must have ended before, by their number.
     pub after: Vec<usize>,
-    /// It begins so long after they ended, or after the beginning.
+    /// Delay after they ended, or after the beginning.
     pub delay: Span,
     /// Pauses, rate limits and reaping (`thinktime`, `rate`, `iodepth_batch_complete`).
     pub issue: Issue,
@@ -302,7 +302,7 @@ impl FioJob {
         })
     }
 
-    /// Where a copy's requests go on a device of so many bytes.
+    /// Where a copy's requests go on a device of `device` bytes.
     fn place(&self, job_file: &str, copy: u32, device: u64) -> Result<Place, WorkloadError> {
         let unit = self.spec.slot_bytes() as u64;
         let file = self.file.map_or(device, |bytes| bytes.of(device, unit));

@@ -25,7 +25,7 @@ pub(super) struct Pattern {
     pub is_random: bool,
     /// Bytes left out after each sequential request.
     pub skip_bytes: i64,
-    /// A new random place for every so many-th request.
+    /// One request in this many goes to a new random place.
     pub jump_every: Option<u32>,
 }
 
@@ -148,7 +148,7 @@ impl Options {
         self.time_in(key, SECOND_PS, "seconds, or a number with us, ms, s, m, h or d")
     }
 
-    /// A time; without a unit, so many times `unit_ps`.
+    /// A time; without a unit, a multiple of `unit_ps`.
     pub fn time_in(
         &self,
         key: &'static str,

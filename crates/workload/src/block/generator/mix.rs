@@ -66,7 +66,7 @@ impl Drawn {
         }
     }
 
-    /// Bytes that are written of so many accessed, on average; of those that are trimmed and then written, all.
+    /// The mean number of bytes written if `bytes` are accessed; all of them if each is trimmed and then written.
     pub fn written_of(&self, bytes: u64) -> u64 {
         match self.only {
             Some(op) => (op == Op::Write) as u64 * bytes,

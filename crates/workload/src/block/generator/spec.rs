@@ -38,7 +38,7 @@ pub enum Distribution {
     },
     /// Ascending, from the first block again after the last.
     Sequential {
-        /// Bytes left out after each request; so many back if negative.
+        /// Bytes left out after each request; if negative, bytes to go back.
         skip_bytes: i64,
     },
     /// In proportion to `1 / rank^theta`.
