@@ -87,7 +87,6 @@ impl<C: Controller> Attached<C> {
         }
     }
 
-    /// The units a range overlaps.
     #[inline]
     fn touched(&self, offset: u64, bytes: u32) -> Extent {
         let first = self.units(offset);

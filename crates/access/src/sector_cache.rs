@@ -21,7 +21,6 @@ pub const SECTOR_BYTES: usize = 512;
 const TOGETHER: usize = 128;
 const NOWHERE: u32 = u32::MAX;
 
-/// One sector in the cache.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     sector: u32,

@@ -91,7 +91,7 @@ impl PrivateCopy {
         Ok(())
     }
 
-    /// Whole pages.
+    /// The mapped parts, in whole pages.
     fn parts(&self) -> impl Iterator<Item = Range<usize>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| start.next_multiple_of(PAGE_BYTES)..*end)

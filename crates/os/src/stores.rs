@@ -28,7 +28,7 @@ pub fn copy_words(into: &mut [u8], data: &[u8]) {
     copy_part(tail_into, tail);
 }
 
-/// Less than a word.
+/// Copies less than a word.
 #[inline]
 fn copy_part(into: &mut [u8], data: &[u8]) {
     match <[u8; HALF]>::try_from(data) {

@@ -115,7 +115,7 @@ impl Drop for Region {
     }
 }
 
-/// The regions of a transaction.
+/// The region a transaction began on, and those it was extended to.
 #[derive(Debug)]
 struct Regions<'r> {
     first: &'r mut Region,
@@ -308,7 +308,7 @@ impl<'r> Transaction<'r> {
         Ok(Pending { record: (!core.is_durable(position)).then(|| (core.clone(), position)) })
     }
 
-    /// It has been committed.
+    /// Notes that the transaction has been committed.
     #[inline]
     fn has_ended(&mut self) {
         self.is_under_way = false;
@@ -322,7 +322,7 @@ impl<'r> Transaction<'r> {
         self.undo()
     }
 
-    /// Ends it in any case.
+    /// Undoes the changes and ends the transaction, even if that fails.
     fn undo(&mut self) -> Result<()> {
         self.is_under_way = false;
         // SAFETY: the regions are borrowed exclusively.

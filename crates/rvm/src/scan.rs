@@ -178,7 +178,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
     Record::length(bytes.first_chunk()?)
 }
 
-/// A part of a log.
+/// A part of a log in memory, as read at once.
 pub struct Window<'w> {
     log: &'w Mutex<Box<dyn Log>>,
     status: Status,

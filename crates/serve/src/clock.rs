@@ -77,7 +77,7 @@ pub(crate) fn sleep_precisely() {
 pub(crate) struct Clock {
     mode: TimeMode,
     start: Instant,
-    /// It stands still since then.
+    /// Since when it stands still, if it does.
     paused: Option<Instant>,
     /// How far the device is ahead of the wall clock.
     ahead: Span,

@@ -92,7 +92,6 @@ impl StateFolder {
     }
 }
 
-/// Records have a few kilobytes.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 const NAME_BYTES_MAX: usize = 255;
 

@@ -67,7 +67,6 @@ impl<'a> Words<'a> {
         self.error(format!("{key}={value} is wrong: {allowed}"))
     }
 
-    /// The text after `key=`.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.pairs.iter().find(|(name, _)| name == key).and_then(|(_, value)| value.as_deref())
     }

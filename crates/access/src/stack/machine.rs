@@ -44,11 +44,11 @@ pub enum Event {
 /// Time spent in one stage, over all requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StageTime {
-    /// On a core.
+    /// Time on a core.
     pub cpu: Total,
-    /// Without a core, for the stage's lock.
+    /// Time without a core, waiting for the stage's lock.
     pub lock: Total,
-    /// Without a core, in the stage's own wait.
+    /// Time without a core, in the stage's own wait.
     pub wait: Total,
 }
 
@@ -70,7 +70,6 @@ pub struct Spent {
 /// A step of a request through the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hop {
-    /// Processor time of a stage.
     Work(usize),
     /// Processor time of consecutive stages that hold the same lock.
     Locked {
@@ -78,7 +77,6 @@ enum Hop {
         end: usize,
         lock: usize,
     },
-    /// The wait of a stage.
     Wait(usize),
     Device,
 }
@@ -100,7 +98,7 @@ struct Request {
 enum State {
     /// Has nothing to run, and no core.
     Asleep,
-    /// Waits for a core.
+    /// Ready to run, without a core.
     Waiting,
     Running,
     /// Occupies a core and polls, since this time.

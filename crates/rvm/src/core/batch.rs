@@ -18,7 +18,6 @@ const GAP_PAGES: u64 = 8;
 /// Adjacent pages with more parts are written as a whole: each part takes a call.
 const PARTS_MAX: usize = 2;
 
-/// New bytes within one page.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     offset: u64,

@@ -93,7 +93,6 @@ impl Changes {
         Ok(())
     }
 
-    /// The changes of a segment.
     #[inline(always)]
     fn segment(&mut self, number: u32, find: Find<'_>) -> Result<&mut Pages> {
         if self.segments.get(self.last).is_none_or(|(last, _)| *last != number) {

@@ -25,7 +25,6 @@ pub struct Pages {
     /// The segment, if it lies in memory.
     memory: Option<Mapping>,
     batch: Batch,
-    /// Bytes of changes so far.
     applied_bytes: u64,
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A range of one memory.
+/// A range of one of a transaction's memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Covered {
     /// Index of the memory in the transaction's list.
@@ -32,7 +32,7 @@ impl Ranges {
         self.list.len() + self.tree.len()
     }
 
-    /// Forgets them; keeps the buffer.
+    /// Empties the list; keeps its buffer.
     pub fn clear(&mut self) {
         self.list.clear();
         self.tree.clear();

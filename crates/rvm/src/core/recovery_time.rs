@@ -16,12 +16,12 @@ use crate::core::PAGE_BYTES;
 use crate::log::status::MARK_BYTES;
 use std::time::Duration;
 
-/// Pages of a segment.
+/// A set of pages of one segment.
 #[derive(Debug, Default)]
 struct PageSet {
-    /// A bit a page.
+    /// A bit for each page.
     words: Vec<u64>,
-    /// The words that have bits.
+    /// Indices of the words that are not 0.
     used: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl PageSet {
     }
 }
 
-/// What something takes, in nanoseconds.
+/// The measured time of one operation, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     ns: f64,
@@ -58,7 +58,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Until it is measured.
+    /// An assumption until something is measured.
     const fn initial(ns: f64) -> Cost {
         Cost { ns, is_measured: false }
     }
@@ -113,7 +113,7 @@ pub(super) struct RecoveryTime {
     new: Vec<PageSet>,
     old_count: u64,
     new_count: u64,
-    /// In the second only.
+    /// Changed pages that are in `new` and not in `old`.
     only_new_count: u64,
     /// The estimate and the bytes of the log when the truncation under way began.
     began_at: (f64, u64),

@@ -34,7 +34,7 @@ pub struct RawTransaction {
     /// The ranges, if `captured` is not in order.
     merged: Ranges,
     is_merged: bool,
-    /// A buffer.
+    /// Kept between calls for its memory.
     met: Vec<Covered>,
     /// The end of the last range, and the address of the memory it is in (0: there is none).
     last_end: usize,

@@ -207,7 +207,7 @@ fn tear_program(draws: &mut Draws, cells: &mut [u8], data: &[u8]) {
     }
 }
 
-/// Leaves anything.
+/// Leaves any bits in the block.
 fn tear_erase(draws: &mut Draws, cells: &mut [u8]) {
     let (how, prefix) = (draws.next() % 6, draws.next() as usize % (cells.len() + 1));
     for (at, cell) in cells.iter_mut().enumerate() {

@@ -99,7 +99,6 @@ pub(crate) fn by_block(
     })
 }
 
-/// Bytes of a piece.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Calls `each` with the position and a buffer of every piece of at most 1 MiB from `from` to `end`, in order. What one call leaves

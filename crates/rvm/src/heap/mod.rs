@@ -365,7 +365,6 @@ impl Heap {
         }
     }
 
-    /// Adds to a counter.
     fn count<W: Words>(&self, words: &mut W, counter: Counter, by: u64) -> Result<()> {
         let at = COUNTERS + 8 * counter as u64;
         Ok(words.set(at, words.get(at).wrapping_add(by))?)

@@ -67,7 +67,7 @@ pub struct BatteryRam {
     ready: Range<u64>,
 }
 
-/// Made ready at a time.
+/// Bytes that are made ready for stores at a time.
 const READY_BYTES: u64 = 1 << 20;
 
 impl BatteryRam {

@@ -104,7 +104,7 @@ impl Image {
         self.start <= start && end <= self.start + self.bytes
     }
 
-    /// Somebody else changes these sectors.
+    /// Forgets sectors that are changed by other means.
     fn forget(&mut self, start: u64, end: u64) {
         if start < self.start + self.bytes && self.start < end {
             self.bytes = 0;

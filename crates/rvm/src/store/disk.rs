@@ -46,7 +46,7 @@ struct State {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// What programs see.
+    /// The contents as programs see them.
     current: Vec<u8>,
     durable: Vec<u8>,
     /// Sectors written since the last sync, in order; the length is new as well if it changed.

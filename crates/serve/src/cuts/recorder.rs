@@ -29,7 +29,6 @@ impl SharedJournal {
     }
 }
 
-/// A device and its recording.
 struct Recorder {
     device: Box<dyn ServedDevice>,
     journal: SharedJournal,

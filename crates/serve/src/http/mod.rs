@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use watched::{Action, Watched};
 
-/// Streams at a time.
+/// The most event streams at a time.
 const STREAMS_MAX: usize = 16;
 /// A stream looks this often whether the server stops.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
@@ -62,9 +62,9 @@ pub(crate) struct Site {
 
 /// A reply to a request.
 pub(crate) enum Reply {
-    /// All of it.
+    /// A complete answer.
     Whole(String),
-    /// Its beginning; events follow.
+    /// The head of an answer; events follow.
     Stream(String),
 }
 

@@ -27,9 +27,9 @@ pub(crate) type Refusal = (&'static str, &'static str);
 
 /// Who may ask.
 pub(crate) struct Guard {
-    /// Any Host is accepted.
+    /// Whether any Host is accepted.
     pub remote: bool,
-    /// Needed for changes.
+    /// What a request that changes something has to name.
     pub token: String,
 }
 

@@ -151,7 +151,7 @@ impl Watched for WatchedRun {
 /// In the thread of the run.
 struct Eye {
     run: Arc<WatchedRun>,
-    /// The changes that `wishes` has.
+    /// The value of `changes` that `wishes` reflects.
     seen: u64,
     wishes: Wishes,
     /// A moment on the wall clock, and of the device: its time is kept from there on.

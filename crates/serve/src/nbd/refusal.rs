@@ -19,7 +19,7 @@ pub(super) enum Refusal {
     NotAgreed,
     /// The server is stopping.
     Stopping,
-    /// The device failed it.
+    /// The device failed the request.
     Device(DriveError),
 }
 

@@ -61,7 +61,7 @@ impl Default for ConnectionLimits {
 /// Where a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// On this machine.
+    /// A client on this machine.
     Local,
     /// At a remote address; for IPv6, its first half.
     Address(IpAddr),
@@ -99,7 +99,7 @@ pub(crate) struct Connection {
     peer: Peer,
     /// Since when, in milliseconds, and the [`Activity`] in the lowest two bits.
     activity: AtomicU64,
-    /// Replies that are held.
+    /// Replies that are held until they are due.
     owed: AtomicU32,
     /// When the last of them was sent, in milliseconds.
     answered: AtomicU64,
@@ -107,7 +107,7 @@ pub(crate) struct Connection {
     sending: AtomicU64,
     /// It was closed to admit another, or because its handshake took too long.
     evicted: AtomicBool,
-    /// Its thread is done.
+    /// Whether its thread is done.
     ended: AtomicBool,
 }
 
@@ -151,7 +151,7 @@ impl Connection {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// One more reply is held.
+    /// Counts one more held reply.
     pub fn reply_held(&self) {
         self.owed.fetch_add(1, Ordering::Relaxed);
     }
@@ -162,7 +162,6 @@ impl Connection {
         self.owed.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Sends all of these bytes.
     pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
         self.while_sending(|stream| stream.write_all(data))
     }
@@ -233,7 +232,7 @@ fn evictable(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admission {
     Free,
-    /// In place of this one.
+    /// Admitted once this one is evicted.
     Replace(usize),
     Refuse,
 }
@@ -254,13 +253,12 @@ fn admission(statuses: &[Status], limits: &ConnectionLimits, now: Duration, peer
     found.map_or(Admission::Refuse, Admission::Replace)
 }
 
-/// A connection and its thread.
 type Worker = (Arc<Connection>, JoinHandle<()>);
 
 /// The connections of a listener.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// The protocol, for the log.
+    /// Name of the protocol in the log.
     name: &'static str,
     limits: ConnectionLimits,
     pub log: Log,

@@ -17,7 +17,7 @@ pub struct Log {
 
 #[derive(Debug, Default)]
 struct Said {
-    /// When the period began.
+    /// Beginning of the period.
     since: Option<Instant>,
     lines: u32,
     left_out: u64,

@@ -82,7 +82,7 @@ pub struct Drive {
     /// How often the power came back; changed under the lock.
     power: Arc<AtomicU64>,
     late: Collected,
-    /// See `watching`.
+    /// Set while it is paused: see `watching`.
     paused: AtomicBool,
     gate: Gate,
     inner: Mutex<Inner>,
@@ -97,7 +97,7 @@ struct Inner {
     under_way: Outstanding,
     queue: u32,
     clock: Clock,
-    /// The same as in [`Drive`].
+    /// Shared with [`Drive`].
     power: Arc<AtomicU64>,
     operations: u64,
     cut_at: Option<u64>,

@@ -31,7 +31,6 @@ impl Room {
         Room { warm: Vec::new(), cold, fresh, slots }
     }
 
-    /// Slots in use.
     pub fn used(&self) -> u32 {
         self.fresh - self.warm.len() as u32 - self.cold.count
     }
@@ -65,7 +64,6 @@ impl Room {
         })
     }
 
-    /// A slot is free again.
     #[inline]
     pub fn release(&mut self, slot: u32) {
         self.warm.push(slot);

@@ -111,11 +111,11 @@ pub(super) struct Batches<R: ChunkReader> {
     table: TableFile<R>,
     columns: Vec<usize>,
     rows: usize,
-    /// The next row group.
+    /// Index of the next row group.
     group: usize,
     /// Of the row group that is being read; `None`: the column is nested.
     readers: Vec<Option<ColumnReader>>,
-    /// Its rows that are left.
+    /// Rows of this row group that are left.
     left: usize,
 }
 

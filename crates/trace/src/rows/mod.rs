@@ -102,7 +102,6 @@ impl Rows {
         }
     }
 
-    /// Adds a flush.
     pub fn flush(&mut self, ticks: u64, volume: Option<u16>) {
         match volume {
             Some(volume) => self.put(ticks, 0, 0, Op::Flush as u8, volume),

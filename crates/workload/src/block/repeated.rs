@@ -36,7 +36,7 @@ impl Repeated {
     }
 }
 
-/// A flag for each unit.
+/// One bit for each unit.
 struct Bits(Vec<u64>);
 
 impl Bits {

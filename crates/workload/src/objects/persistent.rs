@@ -45,7 +45,6 @@ pub fn graph(path: &Path, start: Start, options: Options) -> Result<Box<dyn Grap
     Ok(Box::new(Store::<GraphBrand>::start(path, start, options, |_| Ok(PVec::new()))?))
 }
 
-/// A heap and its root.
 struct Store<H: Brand> {
     root: Handle<H::Root, H>,
     heap: Heap<H>,

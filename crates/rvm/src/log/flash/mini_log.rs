@@ -139,7 +139,7 @@ struct Undone {
 pub struct MiniLog {
     name: String,
     place: Place,
-    /// Of the valid block.
+    /// Header of the valid block.
     header: Header,
     /// The valid block, counted within the mini-log.
     valid: u32,
@@ -371,7 +371,7 @@ impl MiniLog {
         Ok(pointed)
     }
 
-    /// Entries of a data block.
+    /// Entries that fit in a data block.
     fn entries(&self) -> u64 {
         (self.header.block_bytes - HEADER as u64) / (u64::from(self.header.value_bytes) + ENTRY_EXTRA as u64)
     }

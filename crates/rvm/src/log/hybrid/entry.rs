@@ -23,7 +23,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Where it ends.
     pub fn end(&self) -> u64 {
         self.position + u64::from(self.bytes)
     }

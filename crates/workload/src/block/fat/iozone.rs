@@ -151,7 +151,6 @@ impl IozoneConfig {
     }
 }
 
-/// The client while it runs.
 struct Iozone<'a> {
     config: &'a IozoneConfig,
     rng: Rng,

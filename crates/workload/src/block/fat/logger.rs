@@ -105,7 +105,6 @@ impl LoggerConfig {
     }
 }
 
-/// The client while it runs.
 struct Logger<'a> {
     config: &'a LoggerConfig,
     /// Files begun.

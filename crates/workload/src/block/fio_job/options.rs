@@ -119,7 +119,7 @@ impl Options {
         }
     }
 
-    /// Bytes.
+    /// A size in bytes, with fio's suffixes.
     pub fn bytes(&self, key: &'static str) -> Result<Option<u64>, WorkloadError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         let bytes = numbers::size(value, self.kb_base()?);
@@ -160,7 +160,7 @@ impl Options {
         numbers::time(value, unit_ps).map(Some).ok_or_else(|| self.wrong(key, allowed))
     }
 
-    /// `rw` and the mix.
+    /// The pattern of `rw` and its mix of reads, writes and trims.
     pub fn pattern(&self) -> Result<(Pattern, Mix), WorkloadError> {
         const ALLOWED: &str = "read, write, trim, rw, trimwrite, or these with a prefix rand; after a colon, how many \
                            requests share a random address (randread:8) or the skip after a sequential one (write:4k, read:-8k)";

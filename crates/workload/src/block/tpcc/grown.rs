@@ -27,7 +27,7 @@ struct Nodes {
     fanout: usize,
     segment: Segment,
     root: u32,
-    /// Inner levels.
+    /// Levels above the leaves.
     levels: usize,
     inner_pages: Vec<u32>,
     inner_counts: Vec<u16>,
@@ -252,7 +252,6 @@ impl Ascending {
         self.nodes.levels as u32 + 1
     }
 
-    /// Finds a key.
     #[inline]
     pub fn read(&mut self, district: u32, key: u32, pool: &mut Pool) {
         let leaf = self.nodes.search(joined(district, key), pool);

@@ -7,7 +7,7 @@ use super::standard::{CUSTOMERS, DISTRICTS, ITEMS, LINES, NAMES, ORDERS, UNDELIV
 use super::standard::{NonUniform, RECENT_ORDERS};
 use nvlab_units::Rng;
 
-/// No order.
+/// Stands for no order.
 pub const NONE: u32 = u32::MAX;
 const LINES_MAX: usize = *LINES.end() as usize;
 const RECENT: usize = RECENT_ORDERS as usize;
@@ -39,7 +39,6 @@ pub struct District {
     pub oldest: u32,
     /// The newest order.
     pub newest: u32,
-    /// Orders that are not delivered.
     pub undelivered: u32,
     /// The newest orders, by their number modulo 20.
     pub recent: [u32; RECENT],
@@ -146,7 +145,6 @@ impl Orders {
         first_row + lines
     }
 
-    /// Records a committed order.
     pub fn add(&mut self, district: u32, order: Order, items: &[u32]) {
         let id = self.all.len() as u32;
         let state = &mut self.districts[district as usize];
