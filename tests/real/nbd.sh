@@ -54,7 +54,7 @@ for design in "$drive" "$volatile"; do
     qemu-io -f raw -c 'write -P 0x77 3M 128k' -c 'flush' "$uri" >/dev/null
     kill -KILL "$server"; wait "$server" 2>/dev/null || true; server=
     begin "$design" --state "$folder/state"
-    grep -q 'had been killed' "$folder/err"
+    grep -q 'server was killed' "$folder/err"
     qemu-io -f raw -c 'read -P 0x77 3M 128k' -c 'read -P 0x11 9M 4k' "$uri" >/dev/null
     finish
     begin "$design" --state "$folder/state"

@@ -6,7 +6,7 @@ use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 
-/// The path between host and device.
+/// Link and front end between host and device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostPath {
     /// Rate of the link towards the host; `None`: transfers take no time.
@@ -40,7 +40,7 @@ pub struct Attached<C> {
 }
 
 impl<C: Controller> Attached<C> {
-    /// Puts a controller behind a path.
+    /// Puts a controller behind a path, idle at time 0.
     pub fn new(controller: C, path: HostPath) -> Attached<C> {
         let unit_bytes = NonZeroU64::new(controller.unit_bytes() as u64).expect("units of at least a byte");
         let shift = unit_bytes.is_power_of_two().then(|| unit_bytes.trailing_zeros());
@@ -58,7 +58,7 @@ impl<C: Controller> Attached<C> {
         }
     }
 
-    /// The controller, for queries.
+    /// The controller, to read its state and statistics.
     pub fn controller(&self) -> &C {
         &self.controller
     }
@@ -66,7 +66,7 @@ impl<C: Controller> Attached<C> {
     pub fn controller_mut(&mut self) -> &mut C {
         &mut self.controller
     }
-    /// The controller, without the path.
+    /// Gives up the path and returns the controller.
     pub fn into_controller(self) -> C {
         self.controller
     }
@@ -87,7 +87,6 @@ impl<C: Controller> Attached<C> {
         }
     }
 
-    /// The units a range overlaps.
     #[inline]
     fn touched(&self, offset: u64, bytes: u32) -> Extent {
         let first = self.units(offset);

@@ -34,9 +34,9 @@ use nvlab_units::{Served, Time};
 /// The return value is the completion; nothing here waits. The order of writes between two flushes is undefined.
 /// `into` and `data` carry payload if the device stores any; otherwise they may be empty.
 pub trait BlockDevice {
-    /// Capacity in bytes.
+    /// Bytes that a request may address; constant.
     fn capacity_bytes(&self) -> u64;
-    /// Reads `bytes` at `offset`.
+    /// Reads `bytes` at `offset` into `into`.
     fn read(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8])
     -> Result<Served, ControllerError>;
     /// Borrows the bytes from `offset` on in this process's memory, without taking simulated time: as many of `bytes`
@@ -45,7 +45,7 @@ pub trait BlockDevice {
     fn view(&self, _offset: u64, _bytes: u32) -> Option<&[u8]> {
         None
     }
-    /// Writes `bytes` at `offset`.
+    /// Writes `bytes` at `offset`; durable once a later flush has ended.
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError>;
     /// Discards the whole units inside a range; the rest is unchanged.
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError>;

@@ -15,16 +15,16 @@ use nvlab_units::{Extent, Served, Time};
 ///    power cut every word is old or new.
 /// 3. `into` and `data` carry payload if the memory stores any; otherwise they may be empty.
 pub trait MemoryWindow {
-    /// Capacity in bytes.
+    /// Bytes that loads and stores may address; constant.
     fn capacity_bytes(&self) -> u64;
     /// Bytes per access, the width of the bus.
     fn word_bytes(&self) -> u32;
     /// Bytes that are copied and programmed together: ranges should be aligned to it. At least a word.
     fn page_bytes(&self) -> u32;
-    /// Loads `bytes` at `offset`.
+    /// Loads `bytes` at `offset`, word by word.
     fn load(&mut self, at: Time, offset: u64, bytes: u32, into: &mut [u8])
     -> Result<Served, ControllerError>;
-    /// Stores `bytes` at `offset`.
+    /// Stores `bytes` at `offset`, word by word.
     fn store(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError>;
     /// The stores from here to [`MemoryWindow::commit`] take effect together or not at all. One transaction at a time.
     fn begin(&mut self, at: Time) -> Result<Served, ControllerError>;

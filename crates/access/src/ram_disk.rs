@@ -11,7 +11,7 @@ use crate::{BlockDevice, MemoryWindow};
 use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
 use nvlab_units::{Served, Span, Time};
 
-/// Bytes of a block.
+/// Unit of requests and addresses.
 pub const BLOCK_BYTES: u64 = 512;
 
 /// A memory behind a driver that copies blocks.
@@ -30,7 +30,7 @@ impl<W: MemoryWindow> RamDisk<W> {
         RamDisk { window, overhead, free_at: Time::ZERO }
     }
 
-    /// The memory, for queries.
+    /// The memory, to read its state and statistics.
     pub fn window(&self) -> &W {
         &self.window
     }

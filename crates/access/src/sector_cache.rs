@@ -15,13 +15,12 @@ use nvlab_units::Time;
 use std::cell::RefCell;
 use std::io::{Error, Read, Result, Seek, SeekFrom, Write};
 
-/// Bytes of a sector.
+/// Unit of the cache and of addresses below it.
 pub const SECTOR_BYTES: usize = 512;
 /// Maximum number of sectors per request.
 const TOGETHER: usize = 128;
 const NOWHERE: u32 = u32::MAX;
 
-/// One sector in the cache.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     sector: u32,
@@ -60,11 +59,11 @@ impl<D: BlockDevice> SectorCache<D> {
         }
     }
 
-    /// The device below the cache.
+    /// The device below, which may lack dirty sectors of the cache.
     pub fn device(&self) -> &D {
         &self.device
     }
-    /// The device, mutably.
+    /// The device below; the cache does not notice what is written there.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
@@ -72,7 +71,7 @@ impl<D: BlockDevice> SectorCache<D> {
     pub fn into_device(self) -> D {
         self.device
     }
-    /// Completion time of the last request.
+    /// Completion time of the last request; the next begins then.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -226,7 +225,7 @@ pub struct CachedDisk<'a, D> {
 }
 
 impl<'a, D: BlockDevice> CachedDisk<'a, D> {
-    /// At the beginning of the device.
+    /// A stream over the cached device, from its first byte.
     pub fn new(cache: &'a RefCell<SectorCache<D>>) -> CachedDisk<'a, D> {
         CachedDisk { cache, position: 0 }
     }

@@ -43,11 +43,11 @@ pub enum Failure {
     Interrupted(String),
 }
 
-/// A bug in nvlab.
+/// Exit status after a panic: a bug in nvlab.
 pub const STATUS_FAULT: u8 = 70;
 /// The reader of stdout has gone: what a shell reports for a program killed by SIGPIPE.
 pub const STATUS_PIPE: u8 = 141;
-/// Interrupted.
+/// Exit status after Ctrl-C: 128 + SIGINT.
 pub const STATUS_INTERRUPTED: u8 = 130;
 
 impl From<TraceError> for Failure {

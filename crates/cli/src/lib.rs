@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::panic;
 use std::sync::atomic::Ordering;
 
-/// The version.
+/// Of the package, such as `0.1.0`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit it was built from; empty outside a checkout.
 pub const COMMIT: &str = env!("NVLAB_COMMIT");

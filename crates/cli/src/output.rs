@@ -13,14 +13,14 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
-/// How to print for the user.
+/// Where and how results and messages are printed, from the global options.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Format of results.
     pub format: Format,
-    /// Where results are kept.
+    /// Folder of results.
     pub out: PathBuf,
-    /// Runs in parallel.
+    /// Runs at the same time.
     pub jobs: usize,
     /// Where prepared devices are kept, and how many bytes they may take; `None`: nothing is cached.
     pub cache: Option<(PathBuf, u64)>,
@@ -64,7 +64,6 @@ impl Output {
         }
     }
 
-    /// The style of results.
     pub fn style(&self) -> Style {
         Style { color: self.color_out, width: width() }
     }
@@ -80,33 +79,32 @@ impl Output {
         self.print(table.render(self.format, style.width, style.color));
     }
 
-    /// Prints a note.
+    /// Prints to stderr, unless `--quiet`.
     pub fn note(&self, text: impl Display) {
         if self.loudness >= 0 {
             say(text);
         }
     }
 
-    /// Prints a detail, with `--verbose`.
+    /// Prints to stderr with `--verbose`.
     pub fn detail(&self, text: impl Display) {
         if self.loudness >= 1 {
             say(text);
         }
     }
 
-    /// Prints a warning.
+    /// Prints a note that matters to stderr, unless `-qq`.
     pub fn warn(&self, text: impl Display) {
         if self.loudness >= -1 {
             say(format_args!("{} {text}", self.painted("33", "note:")));
         }
     }
 
-    /// Prints an error.
+    /// Prints to stderr, always.
     pub fn error(&self, text: impl Display) {
         say(format_args!("{} {text}", self.painted("1;31", "error:")));
     }
 
-    /// True if stderr has colours.
     pub fn colors_errors(&self) -> bool {
         self.color_err
     }

@@ -8,7 +8,7 @@ const STEPS: u64 = 1000;
 /// Without a terminal: a line for a run that takes longer, and another one each time.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// All bars of a program.
+/// The bars of all runs in progress.
 #[derive(Clone, Debug)]
 pub struct Progress {
     all: MultiProgress,
@@ -16,7 +16,7 @@ pub struct Progress {
     lines: bool,
 }
 
-/// The bar of one run.
+/// The bar of one run; without a terminal, its lines.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
@@ -68,7 +68,6 @@ impl Progress {
         Bar { bar, text: String::new(), phase: Phase::new("", 0.0), line }
     }
 
-    /// Removes all remaining bars.
     pub fn end(&self) {
         let _ = self.all.clear();
     }

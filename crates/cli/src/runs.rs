@@ -110,7 +110,7 @@ pub struct Asked<'a> {
     pub simulation: &'a Simulation,
 }
 
-/// What these are.
+/// [`Asked`], read and checked.
 pub struct Inputs {
     pub conditions: Vec<Assertion>,
     pub designs: Vec<Named>,

@@ -34,7 +34,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Text and value are the same.
+    /// A cell whose text is its value.
     pub fn text(text: impl Into<String>) -> Cell {
         let shown: String = text.into();
         Cell { value: Value::String(shown.clone()), shown }
@@ -43,13 +43,13 @@ impl Cell {
     pub fn or_dash<T>(value: Option<T>, cell: impl FnOnce(T) -> Cell) -> Cell {
         value.map_or_else(|| Cell::new("-", Value::Null), cell)
     }
-    /// Text and value differ.
+    /// A cell that shows people another text than its value.
     pub fn new(shown: impl Into<String>, value: impl Into<Value>) -> Cell {
         Cell { shown: shown.into(), value: value.into() }
     }
 }
 
-/// A list of things.
+/// What a verb lists.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub schema: &'static str,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn for_people() {
+    fn a_table_for_people() {
         assert_eq!(
             table().render(Format::Human, 44, false),
             "name        size  about\n\
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn for_programs() {
+    fn a_table_for_programs() {
         let csv = table().render(Format::Csv, 80, false);
         assert_eq!(csv.lines().nth(1), Some("a,4096,\"one, two three four five six seven\""));
         let json: Value = serde_json::from_str(&table().render(Format::Json, 80, false)).unwrap();

@@ -55,7 +55,7 @@ fn throughput_is_bounded_by_dies_and_link() {
 }
 
 #[test]
-fn writes_saturate() {
+fn write_saturation_of_pts_reaches_three_capacities() {
     let design = small(&[]);
     let found = run(&design, &PLAN, Test::WriteSaturation, &mut |_, _| true).unwrap();
     let points = &found.saturation;

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn words_touched() {
+    fn partly_touched_words_count() {
         assert_eq!((aligned_count(0, 2, 1), aligned_count(1, 2, 1), aligned_count(7, 0, 1)), (1, 2, 0));
     }
 
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges() {
+    fn ranges_past_the_end_are_refused() {
         assert!(check_range(0, 64, 64).is_ok() && check_range(64, 0, 64).is_ok());
         assert_eq!(check_range(63, 2, 64), Err(MediumError::OutOfRange(64, 64)));
         assert_eq!(check_range(100, 1, 64), Err(MediumError::OutOfRange(100, 64)));

@@ -3,7 +3,7 @@
 //! A value that the compiler can compute from a reference before the first pass through a loop is stored for the next
 //! pass, and stores behind a fence are scarce: each waits for it, and a processor holds a few dozen.
 
-/// The same reference, of which the compiler knows nothing.
+/// Returns the reference after hiding from the compiler where it came from.
 #[inline(always)]
 #[cfg_attr(not(miri), expect(clippy::pointers_in_nomem_asm_block, reason = "it accesses nothing"))]
 pub fn afresh<T>(value: &T) -> &T {

@@ -9,12 +9,12 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How an operation fails.
+/// What a planned failure does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// EIO; nothing is done.
+    /// Nothing is done, and the operation fails with EIO.
     Eio,
-    /// ENOSPC; nothing is done.
+    /// Nothing is done, and the operation fails with ENOSPC.
     Enospc,
     /// A write (or read) transfers half of its bytes, rounded down, and says so. Other operations succeed.
     Short,
@@ -22,12 +22,12 @@ pub enum Failure {
     LostSync,
 }
 
-/// One planned failure.
+/// A failure planned for one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Number of the operation, counted from 1.
     pub operation: u64,
-    /// How it fails.
+    /// What happens instead of the operation.
     pub failure: Failure,
 }
 
@@ -60,7 +60,7 @@ impl FaultyFile {
         FaultyFile { file, state: Mutex::new(state) }
     }
 
-    /// Operations so far, failed ones included.
+    /// Reads, writes, changes of length and syncs so far, failed ones included.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }

@@ -72,7 +72,7 @@ pub fn try_lock_shared(file: &File) -> io::Result<bool> {
     }
 }
 
-/// A file in memory that exists as long as somebody uses it.
+/// A file in memory that exists as long as it is open or mapped.
 pub fn anonymous(name: &CStr, sealable: bool) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | if sealable { libc::MFD_ALLOW_SEALING } else { 0 };
     // SAFETY: the name is a C string; the new descriptor is owned by nobody else.
@@ -150,7 +150,7 @@ pub fn data_ranges(file: &File, mut found: impl FnMut(u64, u64)) -> io::Result<(
     data_ranges_in(file, 0..u64::MAX, |range| found(range.start, range.end - range.start))
 }
 
-/// The same for a part of the file.
+/// As `data_ranges`, for a part of the file.
 pub fn data_ranges_in(file: &File, part: Range<u64>, mut found: impl FnMut(Range<u64>)) -> io::Result<()> {
     let mut offset = part.start;
     while let Some(start) = seek(file, offset, libc::SEEK_DATA)?.filter(|&start| start < part.end) {

@@ -6,14 +6,14 @@
 
 use crate::stores::{LINE, publish};
 
-/// The best instruction of this processor.
+/// An instruction that writes a cache line back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
     /// Writes a line back and may keep it cached.
     Clwb,
     /// Writes a line back and evicts it; flushes of several lines overlap.
     ClflushOpt,
-    /// The same, one line after the other.
+    /// Writes a line back and evicts it, one line after the other.
     Clflush,
 }
 
@@ -26,7 +26,7 @@ impl Flush {
         Flush::ALL.into_iter().find(|flush| flush.is_supported())
     }
 
-    /// Whether this processor has it.
+    /// Whether this processor has the instruction, by CPUID.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     pub fn is_supported(self) -> bool {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -40,7 +40,7 @@ impl Flush {
         }
     }
 
-    /// Whether this processor has it.
+    /// Always false: not x86-64, or Miri.
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     pub fn is_supported(self) -> bool {
         false

@@ -21,23 +21,23 @@ const NAMES_MAX: usize = 3;
 /// Why a folder or one of its files cannot be used.
 #[derive(Debug, Error)]
 pub enum FolderError {
-    /// A system call failed.
+    /// A system call failed on the folder or one of its files.
     #[error("{what}: {source}")]
     Io {
-        /// The operation and its file.
+        /// Verb and path, such as "cannot lock /state".
         what: String,
-        /// The system's error.
+        /// The errno it failed with.
         source: io::Error,
     },
     /// A file or the folder is not what it should be.
     #[error("{}: {why}", path.display())]
     Unusable {
-        /// The file or folder.
+        /// The folder, or the file in it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What it holds or lacks, and what can be done.
         why: String,
     },
-    /// Somebody else holds the lock.
+    /// Another process, or another handle in this one, holds the lock.
     #[error("{} is in use", _0.display())]
     Busy(PathBuf),
 }
@@ -77,7 +77,7 @@ impl LockedFolder {
         }
     }
 
-    /// Its path.
+    /// As it was opened: not made absolute.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -53,7 +53,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Allows loads and stores.
+    /// Ends the state of [`Mapping::shared_inaccessible`]: loads and stores work.
     pub fn make_accessible(&self) -> io::Result<()> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the range is this mapping, whose contents it does not change.
@@ -128,20 +128,20 @@ impl Mapping {
         check(unsafe { libc::msync(self.start().add(first).cast(), end - first, libc::MS_SYNC) }).map(|_| ())
     }
 
-    /// The first byte.
+    /// Where it is mapped; the same until it is dropped.
     #[inline]
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Bytes.
+    /// Never 0.
     // No mapping is empty: the kernel refuses a length of 0.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// The bytes.
+    /// All of it; of a file, what was stored so far by anyone.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the mapping has these bytes as long as `self` lives, and nobody changes them meanwhile: `&mut self` is
@@ -149,7 +149,7 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.start(), self.bytes) }
     }
 
-    /// The bytes, mutable.
+    /// All of it; stores to a shared mapping reach the file.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`.
@@ -231,7 +231,7 @@ impl Mapping {
     }
 }
 
-/// An address with so much room behind it, at a huge page; null if there is none or it is of no use.
+/// An address at a huge page with `bytes` of room behind it; null if there is none or it is of no use.
 #[cfg(not(miri))]
 fn place_for_huge_pages(bytes: usize) -> *mut libc::c_void {
     let Some(room) = bytes.checked_add(HUGE_PAGE).filter(|_| bytes >= HUGE_PAGE) else { return null_mut() };

@@ -9,12 +9,12 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Single bits can be programmed: [`Info::flags`].
+/// `MTD_BIT_WRITEABLE` in [`Info::flags`]: single bits can be programmed.
 pub const BIT_WRITEABLE: u32 = 0x800;
-/// It can be written: [`Info::flags`].
+/// `MTD_WRITEABLE` in [`Info::flags`]: it is not read-only.
 pub const WRITEABLE: u32 = 0x400;
 
-/// `struct mtd_info_user`.
+/// `struct mtd_info_user` of Linux: what a device says of itself.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
@@ -22,15 +22,15 @@ pub struct Info {
     pub kind: u8,
     /// Sums of flags such as [`BIT_WRITEABLE`].
     pub flags: u32,
-    /// Bytes of the device.
+    /// Size of the device: less than 4 GiB.
     pub bytes: u32,
     /// Bytes of an erase block, of the largest if there are several kinds.
     pub erase_bytes: u32,
-    /// Bytes of the smallest write.
+    /// Size and alignment of the smallest write.
     pub write_bytes: u32,
     /// Bytes of out-of-band data per page of NAND.
     pub oob_bytes: u32,
-    /// Obsolete.
+    /// Obsolete; only keeps the size of the structure.
     pub padding: u64,
 }
 

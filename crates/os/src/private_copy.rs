@@ -31,7 +31,7 @@ const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
 pub struct PrivateCopy {
     place: Place,
     bytes: usize,
-    /// Where the parts end, in order.
+    /// End of each part, in order.
     ends: Vec<usize>,
 }
 
@@ -91,7 +91,7 @@ impl PrivateCopy {
         Ok(())
     }
 
-    /// Whole pages.
+    /// The mapped parts, in whole pages.
     fn parts(&self) -> impl Iterator<Item = Range<usize>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| start.next_multiple_of(PAGE_BYTES)..*end)
@@ -104,13 +104,13 @@ impl PrivateCopy {
         unsafe { libc::madvise(self.start().cast(), self.bytes, libc::MADV_POPULATE_WRITE) == 0 }
     }
 
-    /// The first byte.
+    /// Where it is mapped; another place after a move.
     #[inline]
     pub fn start(&self) -> *mut u8 {
         self.place.start()
     }
 
-    /// Bytes.
+    /// Never 0.
     // No copy is empty: the kernel refuses a length of 0.
     #[expect(clippy::len_without_is_empty)]
     #[inline]
@@ -118,14 +118,14 @@ impl PrivateCopy {
         self.bytes
     }
 
-    /// The bytes.
+    /// All of it: the file's bytes except where stores replaced them.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the copy has these bytes as long as `self` lives, and nobody changes them meanwhile: `&mut self` is excluded,
         // and the file is locked by its one user.
         unsafe { std::slice::from_raw_parts(self.start(), self.bytes) }
     }
 
-    /// The bytes, mutable.
+    /// All of it; stores do not reach the file.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes) }
@@ -158,7 +158,7 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// So many bytes, from a multiple of a huge page on.
+    /// Reserves `bytes` of addresses that begin at a multiple of a huge page.
     fn reserve(bytes: usize) -> io::Result<Place> {
         let flags = FLAGS | libc::MAP_ANONYMOUS;
         let more = bytes.checked_add(HUGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;

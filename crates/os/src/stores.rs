@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 const WORD: usize = 8;
 const HALF: usize = WORD / 2;
 
-/// Bytes of a cache line.
+/// Bytes of a cache line on the processors supported here.
 pub const LINE: usize = 64;
 
 /// Copies in whole words, after every store of the caller before it: each aligned word of 8 B, or of 4 B where `data`
@@ -28,7 +28,7 @@ pub fn copy_words(into: &mut [u8], data: &[u8]) {
     copy_part(tail_into, tail);
 }
 
-/// Less than a word.
+/// Copies less than a word.
 #[inline]
 fn copy_part(into: &mut [u8], data: &[u8]) {
     match <[u8; HALF]>::try_from(data) {
@@ -265,7 +265,7 @@ pub fn prefetch_for_store(at: *const u8) {
     let _ = at;
 }
 
-/// The same for every line of so many bytes.
+/// As `prefetch_for_store`, for every line of `bytes` bytes.
 #[inline(always)]
 pub fn prefetch_lines_for_store(start: *const u8, bytes: usize) {
     let before = start.addr() % LINE;

@@ -60,7 +60,7 @@ static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 pub struct WriteWatch {
     /// Shared with the handler while the slot is taken; owned.
     watched: *mut Watched,
-    /// The memory of the twins.
+    /// Memory for the old contents of pages.
     twins: Mapping,
     bytes: usize,
     slot: usize,
@@ -211,7 +211,7 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
     }
 }
 
-/// The watch over an address.
+/// The watch whose memory has this address.
 fn find(address: usize) -> Option<&'static Watched> {
     for slot in &REGISTERED {
         let end = slot.end.load(Ordering::Acquire);

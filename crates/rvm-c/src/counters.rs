@@ -16,7 +16,6 @@ fn add(histogram: &mut [rvm_length_t], bounds: &[u64], value: u64) {
     histogram[bounds.partition_point(|&bound| bound < value)] += 1;
 }
 
-/// Adds one histogram to another.
 fn merge(into: &mut [rvm_length_t], from: &mut [rvm_length_t]) {
     for (into, from) in into.iter_mut().zip(from) {
         *into += std::mem::take(from);
@@ -74,7 +73,6 @@ impl Counters {
         &mut self.record.0
     }
 
-    /// A transaction was undone.
     pub fn aborted(&mut self) {
         self.counts().n_abort += 1;
     }

@@ -12,7 +12,7 @@ const MESSAGE_BYTES: usize = 512;
 static mut MESSAGE: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
 static MESSAGE_LOCK: Mutex<()> = Mutex::new(());
 
-/// Where C programs read the message.
+/// The message of the last failure in any thread, for C programs to read.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static mut rvm_errmsg: *mut c_char = addr_of_mut!(MESSAGE).cast();

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 #[allow(non_upper_case_globals)]
 pub static mut RegionDefs: *mut rvm_region_def_t = null_mut();
 
-/// How many there are.
+/// Length of `RegionDefs`.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static mut NRegionDefs: c_ulong = 0;
@@ -37,7 +37,7 @@ pub static mut rvm_ptstat: *mut c_void = null_mut();
 #[allow(non_upper_case_globals)]
 pub static mut rvm_join_res: c_int = 0;
 
-/// Whether nobody holds a mutex.
+/// 1 if nobody holds the mutex, else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rvm_lock_free(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the program passes a mutex.

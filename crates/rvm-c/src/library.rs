@@ -28,7 +28,7 @@ pub(crate) const PATH_BYTES: usize = libc::PATH_MAX as usize;
 pub(crate) struct Settings {
     /// Percent of the log at which it is truncated; 0: when full.
     pub truncate: c_long,
-    /// Bytes; kept for `rvm_query`.
+    /// Three buffer sizes in bytes, without effect; kept for `rvm_query`.
     pub buffers: [rvm_length_t; 3],
     pub flags: rvm_length_t,
 }
@@ -72,7 +72,6 @@ impl Transactions {
         self.places.len()
     }
 
-    /// The one of a number.
     pub fn get(&self, number: usize) -> Option<Arc<Mutex<Transaction>>> {
         self.places.get(number.checked_sub(1)?).cloned()
     }
@@ -82,7 +81,6 @@ impl Transactions {
         self.ended[restore as usize].push(number);
     }
 
-    /// How many have not ended.
     pub fn under_way(&self) -> usize {
         self.places.len() - self.ended[0].len() - self.ended[1].len()
     }
@@ -93,7 +91,7 @@ impl Transactions {
 pub(crate) struct Engine {
     pub rvm: Rvm,
     pub log_path: PathBuf,
-    /// Bytes.
+    /// Bytes of records that the log can hold.
     pub capacity: u64,
     regions: RwLock<BTreeMap<usize, Region>>,
     transactions: Mutex<Transactions>,

@@ -15,7 +15,7 @@ pub(crate) struct Request {
     pub segment: String,
     pub offset: u64,
     pub length: usize,
-    /// Null: anywhere.
+    /// Where to map it; null: anywhere.
     pub address: *mut u8,
     /// Whether what is mapped at the address now may be replaced.
     pub replaces: bool,

@@ -20,7 +20,7 @@ pub(crate) fn bytes(offset: rvm_offset_t) -> Option<u64> {
     u64::try_from(number(offset)).ok()
 }
 
-/// An offset of so many bytes.
+/// The offset of a number of bytes.
 pub(crate) fn from_bytes(bytes: u64) -> rvm_offset_t {
     offset(bytes.into())
 }
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn rvm_sub_length_from_offset(
     offset(number(unsafe { *x }).wrapping_sub(length.into()))
 }
 
-/// Bytes of a page.
+/// Bytes of a page of this machine.
 #[unsafe(no_mangle)]
 pub extern "C" fn rvm_page_size() -> rvm_length_t {
     // SAFETY: no arguments that could be wrong.

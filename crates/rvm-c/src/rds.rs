@@ -88,7 +88,6 @@ impl Mapped {
         Mapped { base: std::ptr::with_exposed_provenance_mut(base), bytes, tid, refused: Code::EINTERNAL }
     }
 
-    /// The code of an error.
     fn code(&self, error: &Error) -> c_int {
         match error {
             Error::Version => EHEAP_VERSION_SKEW,

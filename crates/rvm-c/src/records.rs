@@ -12,7 +12,7 @@ use std::ptr::{null_mut, write};
 /// # Safety
 /// All-zero bytes are a valid record, and its first fields are its kind and whether it is from the heap.
 pub(crate) unsafe trait Record: Copy {
-    /// Its kind.
+    /// The kind in its first field.
     const ID: rvm_struct_id_t;
     /// Sets the fields whose default is not zero.
     fn set_defaults(&mut self) {}

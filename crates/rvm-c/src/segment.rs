@@ -29,7 +29,7 @@ fn hash(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// A page with the regions.
+/// Encodes regions as a page.
 fn encode(regions: &[rvm_region_def_t]) -> Vec<u8> {
     let mut page = MAGIC.to_vec();
     page.extend(VERSION.to_le_bytes());
@@ -44,7 +44,7 @@ fn encode(regions: &[rvm_region_def_t]) -> Vec<u8> {
     page
 }
 
-/// The regions in a page.
+/// Decodes the regions of a page.
 fn decode(page: &[u8]) -> Result<Vec<rvm_region_def_t>, Code> {
     let word = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("8 bytes"));
     let number = |at: usize| u32::from_le_bytes(page[at..at + 4].try_into().expect("4 bytes"));

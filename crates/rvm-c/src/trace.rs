@@ -1,4 +1,4 @@
-//! Where the trace of the heap goes.
+//! The trace of allocations on the heap: whether it is on, and its C stream.
 
 use std::ffi::{CString, c_int};
 use std::fmt::Arguments;
@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 #[allow(non_upper_case_globals)]
 pub static mut rds_tracing: c_int = 0;
 
-/// Where to.
+/// The C stream that the trace goes to; null: nowhere.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static mut rds_tracing_file: *mut libc::FILE = null_mut();

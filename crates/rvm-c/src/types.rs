@@ -18,7 +18,7 @@ pub const RVM_TRUE: rvm_bool_t = 1;
 /// Defines each return code once, with its name in C.
 macro_rules! codes {
     ($($name:ident = $value:literal),* $(,)?) => {
-        /// A return code.
+        /// The return codes of `rvm.h`.
         #[repr(i32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Code { $($name = $value),* }

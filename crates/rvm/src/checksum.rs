@@ -1,4 +1,4 @@
-//! The checksum of everything a log keeps.
+//! CRC-32C, by which records, entries and status of a log are checked.
 
 use crc_fast::{CrcAlgorithm, Digest};
 

@@ -10,7 +10,6 @@ impl Draws {
         Draws(seed ^ operation.wrapping_mul(0xd6e8_feb8_6659_fd93))
     }
 
-    /// The next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,7 +17,6 @@ impl Draws {
         mixed ^ mixed >> 31
     }
 
-    /// One of two.
     pub fn coin(&mut self) -> bool {
         self.next() & 1 == 1
     }

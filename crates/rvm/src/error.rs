@@ -1,4 +1,4 @@
-//! Errors.
+//! The error type of the library: what failed or was refused, and on which log or segment.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ pub enum Error {
     /// The device under a log or segment failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// The operation and its object.
+        /// Verb and object, such as "read" and the path of the log.
         what: String,
-        /// The system's error.
+        /// The error of the operating system or the device.
         source: Arc<io::Error>,
     },
     /// An earlier write or force failed, so it is unknown what is durable: the log accepts no work until it is opened
     /// again, which recovers it.
     #[error("the log accepts no work until it is opened again: {0}")]
     Failed(Arc<Error>),
-    /// The log is open elsewhere.
+    /// Another program, or another place in this one, has the log open.
     #[error("{} is in use", _0.display())]
     Busy(PathBuf),
     /// The file is not a log, or one of another version.
     #[error("{what} at byte {offset}: {why}")]
     Format {
-        /// The log or segment.
+        /// Name of the log or segment.
         what: String,
         /// The offset, in bytes from its beginning.
         offset: u64,
@@ -35,19 +35,19 @@ pub enum Error {
     /// An acknowledged record can no longer be read. Nothing has been changed.
     #[error("{what} is damaged at byte {offset}: {why}")]
     Damaged {
-        /// The log.
+        /// Name of the log: of a hybrid one, of the file that is damaged.
         what: String,
         /// The offset, in bytes from its beginning.
         offset: u64,
-        /// The kind of damage.
+        /// What does not check.
         why: String,
     },
     /// A transaction does not fit in the log. Nothing has been changed.
     #[error("the transaction needs a record of {needed} B, and the log takes at most {most} B")]
     TooLarge {
-        /// Bytes of its record.
+        /// Bytes of its record, headers included.
         needed: u64,
-        /// Bytes of the largest record.
+        /// Bytes of the largest record that the log takes.
         most: u64,
     },
     /// A range that is not in its region, an option out of its limits, or a call out of order.
@@ -56,7 +56,7 @@ pub enum Error {
     /// Memory was changed outside the ranges of the transaction (debug mode).
     #[error("{bytes} B at offset {offset} of {segment} were changed outside every range of the transaction")]
     MissedRange {
-        /// The segment.
+        /// Name of the segment.
         segment: String,
         /// The first changed byte, from the beginning of the segment.
         offset: u64,
@@ -73,5 +73,5 @@ impl Error {
     }
 }
 
-/// Results of this crate.
+/// With [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;

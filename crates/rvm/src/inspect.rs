@@ -21,28 +21,28 @@ pub struct Inspection {
     name: String,
     status: Status,
     capacity: u64,
-    /// What is wrong with the entries of a hybrid log.
+    /// The first damage of the entries of a hybrid log.
     damage: Option<Error>,
     log: Mutex<Box<dyn Log>>,
 }
 
-/// A record and where it lies.
+/// A record of a log and where it lies.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// Its position.
+    /// Its position, counted as [`Status::head`] is.
     pub position: u64,
     /// Where it begins in the file, in bytes.
     pub offset: u64,
-    /// Its bytes.
+    /// Its length in the log, header included.
     pub bytes: usize,
     /// Everything before it was durable when it was written.
     pub barrier: bool,
-    /// What it says.
+    /// A commit, or the name of a segment.
     pub contents: &'a Contents<'a>,
 }
 
 impl Entry<'_> {
-    /// The ranges of a commit.
+    /// Calls `each` for every range of a commit; never for other records.
     pub fn each_range(&self, each: impl FnMut(Modification<'_>)) {
         if let Contents::Commit(modifications) = self.contents {
             modifications.each(each).expect("the list was read when the record was checked");
@@ -94,17 +94,17 @@ impl Inspection {
         self.kind
     }
 
-    /// Its name.
+    /// The path it was opened by; of a hybrid log, that of its large part.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its status.
+    /// Head, generation and identity, as stored.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// Bytes it can hold.
+    /// Bytes of records that it can hold.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -224,13 +224,13 @@ pub fn heap(path: &Path) -> Result<Option<FoundHeap>> {
     Ok(None)
 }
 
-/// A heap in a segment.
+/// A heap that was found in the bytes of a segment.
 #[derive(Debug)]
 pub struct FoundHeap {
-    /// Where it begins, in bytes.
+    /// Where its header is, in bytes from the start of the segment.
     pub offset: u64,
-    /// What it has done.
+    /// The counters it keeps.
     pub statistics: heap::Statistics,
-    /// What is wrong with it.
+    /// The first inconsistency of its lists and blocks, if there is one.
     pub checked: std::result::Result<(), heap::Error>,
 }

@@ -46,7 +46,7 @@ impl Region {
         self.begin_with(Restore::Yes)
     }
 
-    /// Begins a transaction.
+    /// Begins a transaction; without [`Restore::Yes`] it cannot be aborted.
     #[inline(always)]
     pub fn begin_with(&mut self, restore: Restore) -> Transaction<'_> {
         if self.raw.size() != (0, 0) {
@@ -115,7 +115,7 @@ impl Drop for Region {
     }
 }
 
-/// The regions of a transaction.
+/// The region a transaction began on, and those it was extended to.
 #[derive(Debug)]
 struct Regions<'r> {
     first: &'r mut Region,
@@ -173,7 +173,7 @@ impl Regions<'_> {
 pub struct Part(usize);
 
 impl Part {
-    /// The region the transaction began on.
+    /// The region that the transaction was begun on.
     pub const FIRST: Part = Part(0);
 }
 
@@ -193,7 +193,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Waits until the transaction is durable.
+    /// Returns once the transaction is durable; an error if the log failed before.
     #[inline]
     pub fn wait(self) -> Result<()> {
         match self.record {
@@ -257,7 +257,7 @@ impl<'r> Transaction<'r> {
         }
     }
 
-    /// Writes bytes to the first region.
+    /// Copies `data` into the first region and makes it part of the commit.
     #[inline(always)]
     pub fn write(&mut self, offset: usize, data: &[u8]) -> Result<()> {
         self.set_range(offset..offset.saturating_add(data.len()))?.copy_from_slice(data);
@@ -288,7 +288,7 @@ impl<'r> Transaction<'r> {
         self.end(Flush::Yes)
     }
 
-    /// Commits without waiting. See [`Flush::No`].
+    /// Commits without waiting: durable with a later flush ([`Flush::No`]).
     pub fn commit_no_flush(self) -> Result<()> {
         self.end(Flush::No)
     }
@@ -308,7 +308,7 @@ impl<'r> Transaction<'r> {
         Ok(Pending { record: (!core.is_durable(position)).then(|| (core.clone(), position)) })
     }
 
-    /// It has been committed.
+    /// Notes that the transaction has been committed.
     #[inline]
     fn has_ended(&mut self) {
         self.is_under_way = false;
@@ -322,7 +322,7 @@ impl<'r> Transaction<'r> {
         self.undo()
     }
 
-    /// Ends it in any case.
+    /// Undoes the changes and ends the transaction, even if that fails.
     fn undo(&mut self) -> Result<()> {
         self.is_under_way = false;
         // SAFETY: the regions are borrowed exclusively.

@@ -50,7 +50,7 @@ pub struct Salvage {
     pub file: String,
     /// Offset of the damage in it, in bytes.
     pub offset: u64,
-    /// The kind of damage.
+    /// What does not check there.
     pub why: String,
     /// A record cannot be read. Otherwise all can be read, and only the entries of a hybrid log about them were
     /// damaged.

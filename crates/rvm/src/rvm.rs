@@ -30,7 +30,7 @@ impl Rvm {
         Ok(Rvm { core, recovery, truncator })
     }
 
-    /// The result of recovery at opening.
+    /// What recovery found when the log was opened.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
@@ -42,12 +42,12 @@ impl Rvm {
         Ok(Region::new(self.core.clone(), self.core.map(segment, range)?))
     }
 
-    /// Bytes of a segment.
+    /// Length of a segment, whether mapped or not.
     pub fn segment_bytes(&self, segment: &str) -> Result<u64> {
         self.core.segment_bytes(segment)
     }
 
-    /// Makes every commit so far durable.
+    /// Makes all commits so far durable, those without flush included.
     pub fn flush(&self) -> Result<()> {
         self.core.flush()
     }
@@ -69,7 +69,7 @@ impl Rvm {
         self.core.discard_applied()
     }
 
-    /// Counters since it was opened.
+    /// What was done since the log was opened.
     pub fn statistics(&self) -> Statistics {
         self.core.statistics()
     }

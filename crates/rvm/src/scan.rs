@@ -140,7 +140,7 @@ pub struct Windows<'l> {
 }
 
 impl<'l> Windows<'l> {
-    /// Of a log from its head on.
+    /// Over a log, from its head on.
     pub fn new(log: &'l Mutex<Box<dyn Log>>, view: Option<&'l View>) -> Windows<'l> {
         Windows { log, view, status: lock(log).status(), buffer: Vec::new() }
     }
@@ -178,7 +178,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
     Record::length(bytes.first_chunk()?)
 }
 
-/// A part of a log.
+/// A part of a log in memory, as read at once.
 pub struct Window<'w> {
     log: &'w Mutex<Box<dyn Log>>,
     status: Status,
@@ -187,7 +187,7 @@ pub struct Window<'w> {
 }
 
 impl<'w> Window<'w> {
-    /// Gets so many bytes at a distance from its beginning, as far as it has them.
+    /// Prefetches `bytes` bytes at a distance from its beginning, as far as it has them.
     #[inline]
     pub fn prefetch(&self, at: usize, bytes: usize) {
         let end = (at + bytes.min(WINDOW_BYTES)).min(self.bytes.len());

@@ -72,7 +72,7 @@ impl TypedHeap {
         Heap::create(transaction, CHUNK_BYTES, LISTS).map(TypedHeap)
     }
 
-    /// Opens the heap in a region.
+    /// Opens the heap that [`TypedHeap::create`] made.
     pub fn open(transaction: &Transaction) -> Result<TypedHeap> {
         Heap::open(transaction).map(TypedHeap)
     }
@@ -84,12 +84,12 @@ impl TypedHeap {
         Ok(Handle::from_offset(at))
     }
 
-    /// Frees an object.
+    /// Frees an object; its handle must not be used any more.
     pub fn remove<T>(&self, transaction: &mut Transaction, object: Handle<T>) -> Result<()> {
         self.0.free(transaction, object.at)
     }
 
-    /// An object.
+    /// The object that a handle names; an error if it is not within the region.
     pub fn get<'r, T: Plain>(&self, region: &'r Region, object: Handle<T>) -> Result<&'r T> {
         Ok(region.get(object.at as usize)?)
     }

@@ -22,36 +22,36 @@ const LARGE: (u32, usize) = (64 << 10, 8);
 /// Requests between two looks at the clock.
 const BETWEEN_LOOKS: usize = 32;
 
-/// How much is measured.
+/// For how long and where requests are made.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchSize {
-    /// How long each kind of request is made, at most.
+    /// The longest time for which each kind of request is made.
     pub each: Duration,
-    /// Requests of each kind, at most.
+    /// The most requests of each kind, even if there is time for more.
     pub requests: u64,
     /// Requests go to this much of the device, from its beginning on.
     pub span_bytes: u64,
 }
 
-/// What requests of one kind took.
+/// The rate of one kind of request, measured and modelled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kind {
-    /// Requests a second.
+    /// Requests a second of this machine's clock.
     pub served: f64,
     /// Requests a second of the modelled device, one at a time.
     pub modelled: f64,
 }
 
-/// How fast a design is served.
+/// How fast a design is served over NBD, and what serving it costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
     /// Overwrites of 4 KiB at random, 32 under way.
     pub small_writes: Kind,
-    /// Reads of what was written.
+    /// Random reads of 4 KiB, 32 under way, of what was written.
     pub small_reads: Kind,
     /// Overwrites of 64 KiB in order, 8 under way.
     pub large_writes: Kind,
-    /// Reads of what was written.
+    /// Reads of 64 KiB in order, 8 under way, of what was written.
     pub large_reads: Kind,
     /// Writes of 4 KiB anywhere on the device. If it is larger than the span, most go to units that hold nothing: each takes memory
     /// that the program did not have.
@@ -65,7 +65,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Bytes of a large request.
+    /// Bytes of a large request; a small one has 4096.
     pub const LARGE_BYTES: u32 = LARGE.0;
 }
 
@@ -77,12 +77,12 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Makes requests of so many bytes, so many together, at offsets that `next` says.
+    /// Makes requests of `size.0` bytes, `size.1` together, at offsets that `next` returns.
     fn measure(&self, op: Op, size: (u32, usize), next: impl FnMut(u64) -> u64) -> io::Result<Kind> {
         self.measure_until(op, size, self.size.requests, self.size.each, next)
     }
 
-    /// The same, so many requests at most and so long at most.
+    /// As `measure`, with limits of requests and time.
     fn measure_until(
         &self,
         op: Op,

@@ -11,13 +11,13 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// When a request is answered.
+/// When a request is answered, by the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeMode {
     /// No earlier than the modelled device would.
     #[default]
     Real,
-    /// At once.
+    /// As soon as it is computed; the device's time still passes as modelled.
     Fast,
     /// As `Real`, with the device and the path to it slower by this factor: makes visible what is too fast to be seen.
     Slower(u32),
@@ -77,7 +77,7 @@ pub(crate) fn sleep_precisely() {
 pub(crate) struct Clock {
     mode: TimeMode,
     start: Instant,
-    /// It stands still since then.
+    /// Since when it stands still, if it does.
     paused: Option<Instant>,
     /// How far the device is ahead of the wall clock.
     ahead: Span,

@@ -1,4 +1,4 @@
-//! Why something cannot be served.
+//! The error type of this crate: why something cannot be served.
 
 use nvlab_os::FolderError;
 use std::ffi::OsString;
@@ -15,23 +15,23 @@ pub enum ServeError {
          /dev/userfaultfd, or `sysctl vm.unprivileged_userfaultfd=1`; a container must also allow the system call"
     )]
     NotPermitted(#[source] io::Error),
-    /// A system call failed.
+    /// A system call failed, and nothing more is known.
     #[error("{what}: {source}")]
     Io {
-        /// The operation.
+        /// What was attempted, such as "cannot create an eventfd".
         what: String,
-        /// The system's error.
+        /// The errno it failed with.
         source: io::Error,
     },
-    /// The program cannot be started.
+    /// The program to run on a window cannot be started.
     #[error("cannot run {}: {source}", program.display())]
     Program {
-        /// The program.
+        /// As given on the command line.
         program: OsString,
-        /// The system's error.
+        /// Why exec failed.
         source: io::Error,
     },
-    /// The options cannot be satisfied.
+    /// Options contradict each other, or a value is out of range.
     #[error("{0}")]
     Options(String),
     /// This machine has not enough memory for the device.
@@ -40,22 +40,22 @@ pub enum ServeError {
     /// A file of the state is not what it should be.
     #[error("{}: {why}", path.display())]
     State {
-        /// The file.
+        /// A file in the folder of the state.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What was expected, and what it holds.
         why: String,
     },
-    /// The state has another size.
+    /// The state belongs to a window of another size.
     #[error(
         "{} holds a window of {found} B, not {asked} B: leave out the size, or use another folder",
         folder.display()
     )]
     Size {
-        /// The state.
+        /// Folder of the state.
         folder: PathBuf,
-        /// Bytes requested.
+        /// Bytes that the options say.
         asked: u64,
-        /// Bytes it has.
+        /// Bytes of the stored window.
         found: u64,
     },
     /// Another server has this state, or a program that outlived its server still maps it.

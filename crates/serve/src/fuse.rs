@@ -34,7 +34,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A mounted directory.
+/// A mounted folder with a file for each device.
 #[derive(Debug)]
 pub struct FuseMount {
     session: Option<BackgroundSession>,

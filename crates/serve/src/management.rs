@@ -30,16 +30,16 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(2);
 const LINE_MAX: usize = 4096;
 
-/// What is served at an address.
+/// The protocol at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Lines of the table above.
+    /// The commands of the table above, one a line.
     Control,
     /// The page and the metrics of [`crate::http`].
     Http,
 }
 
-/// A listening endpoint and its thread.
+/// A listening socket and the thread that answers; closed when dropped.
 #[derive(Debug)]
 pub struct ManagementServer {
     connections: Arc<Connections>,
@@ -49,7 +49,7 @@ pub struct ManagementServer {
 }
 
 impl ManagementServer {
-    /// The address that clients connect to.
+    /// Where it listens: with the port that the system chose, if 0 was asked for.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -59,7 +59,7 @@ impl ManagementServer {
         format!("http://{}/{}", self.address, self.fragment)
     }
 
-    /// Listens at an address.
+    /// Starts to answer about `drives` at an address.
     pub fn open(
         endpoint: Endpoint,
         address: &Address,

@@ -56,7 +56,7 @@ fn slotted(slots: &Option<Slots>, offset: u64) -> Option<&Slots> {
     slots.as_ref().filter(|slots| slots.unit_at(offset).is_some())
 }
 
-/// The same, to change them.
+/// As `slotted`, to change them.
 #[inline]
 fn slotted_mut(slots: &mut Option<Slots>, offset: u64) -> Option<&mut Slots> {
     slots.as_mut().filter(|slots| slots.unit_at(offset).is_some())

@@ -22,7 +22,6 @@ use std::path::{Component, Path};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stage {
-    /// Being created: nothing in it counts.
     Making,
     /// In use, or its user was killed.
     Open,
@@ -93,7 +92,6 @@ impl StateFolder {
     }
 }
 
-/// Records have a few kilobytes.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 const NAME_BYTES_MAX: usize = 255;
 

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_nearest() {
+    fn an_unknown_recording_is_answered_with_the_nearest() {
         let error = read("builtin:bdb-tree".as_ref(), &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("did you mean") && error.contains("bdb-btree"), "{error}");
     }

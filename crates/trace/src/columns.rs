@@ -25,7 +25,7 @@ pub struct Origin {
     pub hash: u64,
 }
 
-/// A trace, column by column.
+/// A trace in memory, column by column, its requests in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     pub(crate) at_ps: Vec<u64>,
@@ -36,7 +36,7 @@ pub struct Columns {
     /// Time from a request to its response; empty if not recorded.
     pub(crate) response_ps: Vec<u64>,
     pub(crate) volumes: Vec<String>,
-    /// Its origin.
+    /// Where it came from.
     pub origin: Origin,
 }
 
@@ -128,7 +128,7 @@ impl Columns {
         }
     }
 
-    /// The number of requests.
+    /// Number of requests.
     pub fn len(&self) -> usize {
         self.at_ps.len()
     }
@@ -138,7 +138,7 @@ impl Columns {
         (self.len() * each + self.response_ps.len() * size_of::<u64>()) as u64
     }
 
-    /// True if it holds no requests.
+    /// Whether it has no requests; it may still have volumes.
     pub fn is_empty(&self) -> bool {
         self.at_ps.is_empty()
     }
@@ -159,7 +159,7 @@ impl Columns {
             ..Request::default()
         }
     }
-    /// All requests in order.
+    /// All requests, in order of time.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Request> + '_ {
         (0..self.len()).map(|row| self.request(row))
     }
@@ -188,7 +188,7 @@ impl Columns {
     pub fn response_ps(&self) -> Option<&[u64]> {
         (self.response_ps.len() == self.len()).then_some(&self.response_ps)
     }
-    /// Addresses of the first bytes.
+    /// First byte of each request on its own volume; 0 of a flush.
     pub fn offsets(&self) -> &[u64] {
         &self.offset
     }
@@ -196,7 +196,7 @@ impl Columns {
     pub fn lengths(&self) -> &[u32] {
         &self.bytes
     }
-    /// The operations.
+    /// The operation of each request.
     pub fn ops(&self) -> impl ExactSizeIterator<Item = Op> + '_ {
         self.op.iter().map(|&code| op_of(code))
     }
@@ -263,7 +263,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Drops the requests from `rows` on.
+    /// Drops the requests from row `rows` on.
     pub fn truncate(&mut self, rows: usize) {
         self.at_ps.truncate(rows);
         self.offset.truncate(rows);

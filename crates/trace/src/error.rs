@@ -9,7 +9,7 @@ pub enum TraceError {
     /// There is no such trace or volume, or the requests are none of a trace.
     #[error("{what}: {reason}")]
     Refused {
-        /// The trace.
+        /// The trace or volume asked for.
         what: String,
         /// What is wrong, and what there is.
         reason: String,
@@ -17,53 +17,53 @@ pub enum TraceError {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// Its path as given.
         path: PathBuf,
         /// The error of the operating system or the decompressor.
         source: std::io::Error,
     },
-    /// One line is wrong.
+    /// A line does not fit the format.
     #[error("{file}:{line}: {column} '{found}' is wrong: {allowed}")]
     Line {
-        /// The file.
+        /// The file; lines are counted in its decompressed text.
         file: String,
-        /// The line, from 1.
+        /// Its number, from 1.
         line: u64,
-        /// The column.
+        /// Name of the column in this format.
         column: Cow<'static, str>,
-        /// The text found there.
+        /// What stands there, shortened if it is long.
         found: String,
-        /// What is allowed there.
+        /// What may stand there.
         allowed: String,
     },
     /// One row of a table is wrong.
     #[error("{file}: row {row}: {column} '{found}' is wrong: {allowed}")]
     Row {
-        /// The file.
+        /// The file of the table.
         file: String,
-        /// The row, from 1.
+        /// Its number, from 1.
         row: u64,
-        /// The column.
+        /// Name of the column in the table.
         column: String,
-        /// The value found there.
+        /// The value as text.
         found: String,
-        /// What is allowed there.
+        /// What may stand there.
         allowed: String,
     },
     /// A table does not have the columns of a trace, or cannot be read.
     #[error("{file}: {reason}")]
     Table {
-        /// The file.
+        /// The file of the table.
         file: String,
-        /// What is wrong with it.
+        /// Which column is missing or of the wrong type, or why it cannot be read.
         reason: String,
     },
-    /// The format is unknown or ambiguous.
+    /// The format cannot be told from name and contents.
     #[error("{file}: {reason}; add one of {formats} after the name, as in '{file}:msr'")]
     Format {
-        /// The file.
+        /// The file, as it would stand on the command line.
         file: String,
-        /// Why it is unknown.
+        /// Why the contents fit none or several.
         reason: String,
         /// The formats to choose from, as `:msr, :spc`.
         formats: String,
@@ -71,9 +71,9 @@ pub enum TraceError {
     /// A trace was read to its end and holds no requests.
     #[error("{file}: no request in {lines} lines{because}")]
     Empty {
-        /// The file.
+        /// The file that was read to its end.
         file: String,
-        /// How many lines were read.
+        /// Lines read, those skipped included.
         lines: u64,
         /// What was skipped, as ` (12 left out: volume)`; empty if nothing was.
         because: String,
@@ -81,19 +81,19 @@ pub enum TraceError {
     /// A column file is truncated or corrupted.
     #[error("{file}: damaged trace file: {reason}")]
     Damaged {
-        /// The file.
+        /// The column file.
         file: String,
-        /// The check that failed.
+        /// What is wrong with its chunks or its rows.
         reason: String,
     },
     /// The target format cannot represent the trace.
     #[error("request {row} cannot be written as {format}: {reason}")]
     NotWritable {
-        /// The request, from 0.
+        /// Number of the request, from 0.
         row: usize,
-        /// The format.
+        /// Name of the format.
         format: &'static str,
-        /// What it cannot represent.
+        /// What of the request it cannot represent.
         reason: String,
     },
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 macro_rules! formats {
     ($($(#[doc = $doc:literal])* $variant:ident: $name:literal, [$($alias:literal),*], text $text:literal, written $written:literal;)*) => {
-        /// The trace formats.
+        /// The formats that traces are read from or written to.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Format {
             $($(#[doc = $doc])* $variant,)*
         }
 
         impl Format {
-            /// All of them.
+            /// Every format, whether it can be written or not.
             pub const ALL: [Format; [$($name),*].len()] = [$(Format::$variant),*];
 
             /// The name, as written after the colon.
@@ -47,7 +47,7 @@ macro_rules! formats {
 }
 
 formats! {
-    /// MSR Cambridge csv.
+    /// MSR Cambridge, csv (Narayanan et al., FAST 2008).
     Msr: "msr", [], text true, written true;
     /// SPC (Storage Performance Council), as in the UMass collection.
     Spc: "spc", [], text true, written true;
@@ -55,11 +55,11 @@ formats! {
     Blkparse: "blkparse", [], text true, written true;
     /// fio iolog, version 2 or 3; version 3 is written.
     FioIolog: "iolog", ["fio_iolog", "fio-iolog", "fio"], text true, written true;
-    /// MQSim ASCII trace.
+    /// MQSim's ASCII traces.
     Mqsim: "mqsim", [], text true, written true;
     /// Alibaba block traces (2020).
     Alibaba: "alibaba", [], text true, written true;
-    /// Tencent cloud block storage.
+    /// Tencent cloud block storage, csv.
     Tencent: "tencent", [], text true, written true;
     /// SYSTOR '17: block traces of virtual desktops.
     Systor: "systor", ["systor17", "systor-17"], text true, written true;
@@ -73,14 +73,14 @@ formats! {
     Baleen: "baleen", [], text true, written false;
     /// Any text table, by the names of its columns.
     Table: "table", [], text true, written true;
-    /// Our own column file, [`crate::nvt`].
+    /// Column file of nvlab, [`crate::nvt`].
     Nvt: "nvt", [], text false, written true;
-    /// A Parquet table.
+    /// A Parquet table, by the names of its columns.
     Parquet: "parquet", [], text false, written true;
 }
 
 impl Format {
-    /// The format with this name.
+    /// The format of this name or alias, in any case.
     pub fn from_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let is_called = |format: &Format| format.name() == name || format.aliases().contains(&name.as_str());

@@ -70,5 +70,5 @@ pub use split::{split, split_columns};
 pub use table::TableSpec;
 pub use write::{WriteReport, write, write_file};
 
-/// What names begin with that are no files.
+/// Prefixes of names that are no files.
 pub const PREFIXES: [&str; 2] = [built_in::PREFIX, tables::PREFIX];

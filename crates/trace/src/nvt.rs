@@ -43,7 +43,7 @@ pub fn is_nvt(head: &[u8]) -> bool {
     head.starts_with(&MAGIC)
 }
 
-/// Writes `columns` as a column file.
+/// Writes `columns` as a column file, with response times if it has them.
 pub fn encode(columns: &Columns, mut out: impl Write) -> std::io::Result<()> {
     let mut before = 0;
     let deltas = columns.at_ps.iter().map(|&at| at - std::mem::replace(&mut before, at));

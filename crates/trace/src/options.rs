@@ -3,10 +3,10 @@
 use crate::format::Format;
 use crate::table::TableSpec;
 
-/// Options of a read.
+/// What to read of a trace, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; `None`: detected.
+    /// The format; `None`: told from name and contents.
     pub format: Option<Format>,
     /// The volumes to keep, by name; empty for all.
     pub volumes: Vec<String>,
@@ -14,9 +14,9 @@ pub struct ReadOptions {
     pub action: u8,
     /// Lines that fit no request are left out, up to this many; the next is an error.
     pub skip_bad: u64,
-    /// Only so many lines are read, at least: enough for a look at the beginning.
+    /// Stop after this many lines or a little later: enough for a look at the beginning; `None`: read all.
     pub lines_max: Option<u64>,
-    /// What a text table has in its columns.
+    /// How the columns of a text table are to be read.
     pub table: TableSpec,
 }
 

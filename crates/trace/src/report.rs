@@ -6,13 +6,13 @@ use std::fmt;
 /// What was read, and what was skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
-    /// The format.
+    /// The format that was given or detected.
     pub format: Option<Format>,
     /// `gzip` or `zstd`, if it was compressed.
     pub compression: Option<&'static str>,
     /// Lines or rows read; 0 for a column file.
     pub lines: u64,
-    /// Requests kept.
+    /// Requests that the trace has now.
     pub requests: u64,
     /// Requests of volumes that were not selected.
     pub other_volumes: u64,
@@ -33,7 +33,7 @@ pub struct ReadReport {
     pub ends_cut: bool,
     /// Requests whose completion was recorded as an event of its own, and others of such a recording.
     pub answered: u64,
-    /// Those without one.
+    /// Those whose completion was not recorded.
     pub unanswered: u64,
     /// What the columns of a table were taken to be, and how that is known.
     pub columns: Option<String>,

@@ -3,14 +3,14 @@
 use nvlab_units::Time;
 use std::fmt;
 
-/// The operation of a request.
+/// What a request does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
-    /// Bytes are read.
+    /// Transfers bytes to the host.
     #[default]
     Read = 0,
-    /// Bytes are written.
+    /// Transfers bytes to the device.
     Write = 1,
     /// The contents of a range are discarded.
     Trim = 2,
@@ -60,7 +60,7 @@ pub struct Request {
     pub offset: u64,
     /// How many bytes; 0 for a flush.
     pub bytes: u32,
-    /// The operation.
+    /// What it does.
     pub op: Op,
     /// A write that must be durable before it is acknowledged (force unit access).
     pub fua: bool,
@@ -76,7 +76,7 @@ pub struct Request {
 const _: () = assert!(size_of::<Request>() == 32);
 
 impl Request {
-    /// The byte after the last.
+    /// End of the range: the byte after its last.
     #[inline]
     pub const fn end(&self) -> u64 {
         self.offset + self.bytes as u64

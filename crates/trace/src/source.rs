@@ -35,7 +35,6 @@ impl<R: Read> Source<R> {
         Ok(Source { reader, hash })
     }
 
-    /// The first bytes of the file.
     pub fn head(&self) -> &[u8] {
         self.reader.buffer()
     }
@@ -44,7 +43,6 @@ impl<R: Read> Source<R> {
         self.hash.clone()
     }
 
-    /// How it is compressed.
     pub fn compression(&self) -> Option<&'static str> {
         match self.head() {
             [0x1f, 0x8b, ..] => Some("gzip"),

@@ -32,7 +32,7 @@ pub fn split(
     Ok((split_columns(&columns, (format, ending), folder)?, report))
 }
 
-/// The same with a trace in memory.
+/// As [`split`], for a trace in memory.
 pub fn split_columns(
     columns: &Columns,
     (format, ending): (Format, &str),

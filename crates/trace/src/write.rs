@@ -15,15 +15,15 @@ use std::path::Path;
 /// What was written, and what the format could not represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteReport {
-    /// Requests written.
+    /// Requests written, those that lost something included.
     pub requests: u64,
-    /// Trims skipped.
+    /// Trims left out: the format has none.
     pub trims_left_out: u64,
-    /// Flushes skipped.
+    /// Flushes left out: the format has none.
     pub flushes_left_out: u64,
     /// Writes whose force unit access is lost.
     pub fua_lost: u64,
-    /// Requests whose response time is lost.
+    /// Requests whose response time the format cannot hold.
     pub responses_lost: u64,
 }
 

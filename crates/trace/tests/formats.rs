@@ -31,7 +31,7 @@ fn rows(columns: &Columns) -> Vec<(u64, u64, u32, Op, &str)> {
 }
 
 #[test]
-fn msr() {
+fn msr_is_read() {
     let (columns, report) = sample("small_msr.csv");
     assert_eq!(
         rows(&columns),
@@ -64,7 +64,7 @@ fn response_times_are_kept_where_they_can_be_said() {
 }
 
 #[test]
-fn spc() {
+fn spc_is_read() {
     let (columns, _) = sample("small.spc");
     assert_eq!(
         rows(&columns),
@@ -77,7 +77,7 @@ fn spc() {
 }
 
 #[test]
-fn blkparse() {
+fn blkparse_is_read() {
     let (columns, report) = sample("small.blkparse");
     assert_eq!(
         rows(&columns),
@@ -100,7 +100,7 @@ fn blkparse() {
 
 /// A recording by others, with the figures of its README (counted there by another program).
 #[test]
-fn a_real_recording() {
+fn a_real_blkparse_recording_has_the_figures_of_its_readme() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/pgbench-ext4.blkparse.zst");
     let (columns, report) = read(&path, &ReadOptions::default()).unwrap();
     columns.check();
@@ -122,7 +122,7 @@ fn a_real_recording() {
 }
 
 #[test]
-fn fio_iolog() {
+fn fio_iolog_is_read() {
     let (columns, _) = sample("small_v2.iolog");
     assert_eq!(
         rows(&columns),
@@ -145,7 +145,7 @@ fn fio_iolog() {
 }
 
 #[test]
-fn mqsim() {
+fn mqsim_is_read() {
     let (columns, _) = sample("small_mqsim.trace");
     assert_eq!(
         rows(&columns),
@@ -158,7 +158,7 @@ fn mqsim() {
 }
 
 #[test]
-fn alibaba_and_tencent() {
+fn alibaba_and_tencent_are_read() {
     let (columns, _) = sample("small_alibaba.csv");
     assert_eq!(
         rows(&columns),

@@ -131,7 +131,7 @@ fn the_last_cell_of_a_line_with_tabs_may_be_empty() {
 }
 
 #[test]
-fn names_in_quotes() {
+fn volume_names_may_be_quoted() {
     let words = format!("{COLUMNS},volume");
     let text = "1,R,0,512,\"a \"\"b\"\", c\"\n2,R,0,512, \"a,b\"\n3,R,0,512,\"\"\n4,R,0,512,\"\"\"\"\n";
     let (columns, _) = table(text, &words).unwrap();

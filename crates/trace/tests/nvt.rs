@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused(noise in prop::collection::vec(any::<u8>(), 0..200), keep in 0usize..40) {
+    fn noise_is_no_column_file(noise in prop::collection::vec(any::<u8>(), 0..200), keep in 0usize..40) {
         let mut bytes = encoded(&columns(vec![(0, 0, 512, 1, 0)]));
         bytes.truncate(keep);
         bytes.extend(noise);

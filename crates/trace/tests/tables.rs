@@ -66,7 +66,7 @@ fn a_row_left_out_has_no_response() {
 }
 
 #[test]
-fn fiu() {
+fn fiu_is_read() {
     let text = "89966976192462 4892 syslogd 904265560 8 W 6 0 531e779b9c9f1cb3a4ae2d1c1f2e6f16\n\
                 89966976202462 20782 gzip 283193184 16 R 8 1 56f11b711d91a065a2b6458eca924523\n";
     let (columns, report) = found(text);

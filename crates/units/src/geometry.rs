@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbering() {
+    fn units_blocks_and_dies_are_numbered_in_order() {
         let g = Geometry {
             channels: 2,
             dies_per_channel: 2,

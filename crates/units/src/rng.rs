@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn golden_values() {
+    fn golden_values_of_the_generator() {
         let mut rng = Rng::new(1);
         assert_eq!([rng.bits(), rng.bits()], [14_971_601_782_005_023_387, 13_781_649_495_232_077_965]);
         let mut rng = Rng::stream(1, "faults");

@@ -11,7 +11,7 @@ pub struct Limits {
     pub requests: Option<u64>,
     /// After this many bytes, computed from the mean size.
     pub bytes: Option<u64>,
-    /// After this much simulated time.
+    /// After this much simulated time; whoever runs a closed loop has to stop it.
     pub time: Option<Span>,
 }
 
@@ -33,22 +33,22 @@ impl Limits {
     }
 }
 
-/// When requests or transactions arrive, as configured.
+/// What `qd=`, `rate=` and `arrivals=` say; a rate is above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// When an earlier one completes: `depth` are outstanding.
     Closed {
-        /// The number of outstanding requests.
+        /// At least 1.
         depth: u32,
     },
-    /// Poisson arrivals.
+    /// An open loop with exponentially distributed gaps.
     Poisson {
-        /// Mean number per second.
+        /// Mean number of arrivals per second.
         per_second: f64,
     },
-    /// Equal gaps, the first at zero.
+    /// An open loop with equal gaps, the first arrival at zero.
     Regular {
-        /// Number per second.
+        /// Arrivals per second.
         per_second: f64,
     },
 }
@@ -82,7 +82,7 @@ impl Pace {
     }
 }
 
-/// The stream of arrival times.
+/// Draws arrival times: they never decrease, and are all zero in a closed loop.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     pace: Pace,

@@ -16,29 +16,29 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// How many requests fit.
+    /// Requests that fit: enough to prefetch their map entries together.
     pub const LEN: usize = 32;
 
-    /// An empty batch.
+    /// A batch without requests.
     pub fn new() -> Batch {
         Batch { requests: [Request::default(); Batch::LEN], len: 0 }
     }
-    /// Removes the requests.
+    /// Makes it empty again.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
     }
-    /// How many requests it holds.
+    /// Requests in it, at most [`Batch::LEN`].
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
-    /// True if it holds none.
+    /// True after `new` or `clear`.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// How many more requests fit.
+    /// Requests that can still be pushed.
     #[inline]
     pub fn room(&self) -> usize {
         Batch::LEN - self.len
@@ -68,13 +68,13 @@ impl Batch {
         }
         self.len = kept;
     }
-    /// The requests.
+    /// In the order they were pushed.
     #[inline]
     pub fn requests(&self) -> &[Request] {
         &self.requests[..self.len]
     }
 
-    /// The same, to be changed.
+    /// As [`Batch::requests`], for wrappers that shift or tag them.
     pub fn requests_mut(&mut self) -> &mut [Request] {
         &mut self.requests[..self.len]
     }

@@ -9,7 +9,7 @@ pub enum WorkloadError {
     /// The text of a workload (`-w`) is not valid.
     #[error("workload '{text}': {reason}")]
     Text {
-        /// The whole text.
+        /// What was parsed, as given.
         text: String,
         /// What is wrong with it, and what is allowed.
         reason: String,
@@ -17,7 +17,7 @@ pub enum WorkloadError {
     /// A workload does not fit the device.
     #[error("{what}: {reason}")]
     DoesNotFit {
-        /// The workload or trace.
+        /// The text of the workload, or the path of the trace.
         what: String,
         /// Which bound is exceeded, and which option helps.
         reason: String,
@@ -25,17 +25,17 @@ pub enum WorkloadError {
     /// A job file could not be read.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The job file, or one it includes.
         path: PathBuf,
-        /// The error of the operating system.
+        /// Why the operating system refused.
         source: std::io::Error,
     },
     /// One line of a job file is wrong, or uses something that does not exist or is not supported.
     #[error("{file}:{line}: {reason}")]
     Job {
-        /// The file.
+        /// The job file, or one it includes.
         file: String,
-        /// The line, from 1.
+        /// Where it stands, from 1.
         line: u64,
         /// What is wrong, and what is allowed.
         reason: String,
@@ -43,7 +43,7 @@ pub enum WorkloadError {
     /// Several things are wrong with one input.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<WorkloadError>),
-    /// A trace could not be read.
+    /// From the reader of traces, with file and place.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }

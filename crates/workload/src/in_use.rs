@@ -14,7 +14,7 @@ const TRIMMED: &str = "trimmed=";
 /// How much of a device is in use: its first bytes. All requests go there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InUse {
-    /// How much.
+    /// Bytes, or a share of the device.
     pub amount: Amount,
     /// True: the rest holds no data. False: the device keeps stale data there.
     pub trimmed: bool,

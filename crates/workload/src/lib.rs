@@ -77,12 +77,12 @@ pub use work::{Opened, Stream, Work};
 
 use std::ops::Range;
 
-/// How a workload's requests are issued.
+/// What decides when a workload's requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
     /// At most `depth` requests are outstanding; the next begins when one completes. [`Request::at`] is zero.
     Closed {
-        /// The most outstanding requests.
+        /// Of all its threads together, at least 1.
         depth: u32,
     },
     /// Every request begins at its [`Request::at`], however busy the device is.

@@ -33,67 +33,67 @@ use std::path::{Path, PathBuf};
 pub struct WorkloadSpec {
     /// The text it was read from, trimmed: its name in messages and results.
     pub text: String,
-    /// Its kind and parameters.
+    /// What its first word names, with all parameters.
     pub kind: Kind,
-    /// How much of the device is in use, if it says: the workload sees a device of so many bytes.
+    /// How much of the device is in use, if the text says; the workload sees a device of this size.
     pub in_use: Option<InUse>,
 }
 
 /// The kind of a workload and its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// A generator.
+    /// `zipf theta=0.99 read=70%`
     Generator(GeneratorSpec),
-    /// A database on a device.
+    /// `tpcc`: a database on a block device.
     Tpcc(TpccConfig),
-    /// IOzone on a FAT volume.
+    /// `iozone`: a benchmark on a FAT volume.
     Iozone(IozoneConfig),
-    /// A logger on a FAT volume.
+    /// `logger`: appends to files of a FAT volume.
     Logger(LoggerConfig),
-    /// A fio job file.
+    /// `db.fio` or `db.fio:section`.
     Job {
-        /// The file.
+        /// The job file, read when the workload is opened.
         path: PathBuf,
         /// The section to run; `None` for all.
         section: Option<String>,
     },
-    /// A trace.
+    /// `web.csv.gz:msr compact`, `builtin:NAME` or `heap:NAME`.
     Trace(ReplaySpec),
-    /// A database in a memory.
+    /// `tpca`: a database in a memory.
     Tpca(TpcaConfig),
-    /// Single words of a memory.
+    /// `words`: single words of a memory.
     Words(WordsConfig),
-    /// Debit-credit on recoverable memory.
+    /// `debit-credit`: bank transfers on recoverable memory.
     DebitCredit(DebitCreditConfig),
-    /// The shape of a compiler on recoverable memory.
+    /// `compiler`: a compiler's heap on recoverable memory.
     Compiler(CompilerConfig),
 }
 
-/// What a design serves.
+/// What a design can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serves {
-    /// Requests for blocks.
+    /// Reads, writes, trims and flushes of blocks.
     Blocks,
     /// Loads and stores of words; blocks too, as a RAM disk.
     Words,
-    /// Transactions on recoverable memory.
+    /// Transactions on recoverable memory, each made durable.
     Commits,
 }
 
 /// What a workload must know of the device it is opened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its bytes.
+    /// Bytes that requests may address.
     pub capacity_bytes: u64,
-    /// Requests are whole units of so many bytes: a trace without `align` is aligned to them if they are larger than
+    /// Requests are whole units of this many bytes: a trace without `align` is aligned to them if they are larger than
     /// 512 B.
     pub unit_bytes: u64,
-    /// What it serves.
+    /// What it can be asked for.
     pub serves: Serves,
 }
 
 impl Target {
-    /// A block device.
+    /// A block device of `capacity_bytes`.
     pub fn blocks(capacity_bytes: u64, unit_bytes: u64) -> Target {
         Target { capacity_bytes, unit_bytes, serves: Serves::Blocks }
     }
@@ -149,7 +149,6 @@ impl WorkloadSpec {
         Ok(spec)
     }
 
-    /// What it asks for.
     fn wants(&self) -> Serves {
         match &self.kind {
             Kind::Tpca(_) | Kind::Words(_) => Serves::Words,

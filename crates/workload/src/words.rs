@@ -6,7 +6,7 @@ use crate::WorkloadError;
 use nvlab_units::quantity::{self, QuantityError};
 use nvlab_units::suggest;
 
-/// A parsed text.
+/// The text of a workload, split into its kind, `key=value` pairs and flags.
 #[derive(Clone, Debug)]
 pub(crate) struct Words<'a> {
     text: &'a str,
@@ -57,7 +57,6 @@ impl<'a> Words<'a> {
         Ok(words)
     }
 
-    /// An error about the text.
     pub fn error(&self, reason: impl Into<String>) -> WorkloadError {
         WorkloadError::Text { text: self.text.to_owned(), reason: reason.into() }
     }
@@ -68,7 +67,6 @@ impl<'a> Words<'a> {
         self.error(format!("{key}={value} is wrong: {allowed}"))
     }
 
-    /// The text after `key=`.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.pairs.iter().find(|(name, _)| name == key).and_then(|(_, value)| value.as_deref())
     }

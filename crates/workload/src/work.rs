@@ -7,11 +7,11 @@ use std::ops::Deref;
 /// What a workload asks of a device. What is known of it beforehand is in the trait it dereferences to.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Requests for blocks.
+    /// Reads, writes, trims and flushes of blocks.
     Requests(AnyBlockWorkload),
     /// Loads and stores of words, transaction by transaction.
     Accesses(AnyMemoryWorkload),
-    /// Transactions on recoverable memory.
+    /// Transactions on recoverable memory, each made durable.
     Commits(AnyDurableWorkload),
 }
 
@@ -26,7 +26,7 @@ impl Work {
         if let Work::Accesses(workload) = self { Some(workload) } else { None }
     }
 
-    /// What [`Workload::len_hint`] counts.
+    /// What [`Workload::len_hint`] counts, as a word: `request` or `transaction`.
     pub fn unit(&self) -> &'static str {
         match self {
             Work::Requests(_) => "request",
@@ -46,7 +46,7 @@ impl Deref for Work {
     }
 }
 
-/// A workload on its device.
+/// What [`WorkloadSpec::open`](crate::WorkloadSpec::open) returns.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// Streams that run together, at least one.
@@ -58,15 +58,15 @@ pub struct Opened {
 /// One of the workloads that run together.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// Its name in results.
+    /// The row of its figures in results.
     pub name: String,
-    /// What it asks of the device.
+    /// Requests, accesses or commits.
     pub work: Work,
-    /// Figures begin after this.
+    /// Simulated time before its figures are counted.
     pub ramp_time: Span,
     /// Streams that must have ended before it begins, by their number.
     pub after: Vec<usize>,
-    /// It begins so long after them.
+    /// Delay after they ended, or after the beginning.
     pub delay: Span,
     /// How it issues its requests, if it is a closed loop.
     pub issue: Issue,
@@ -75,7 +75,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream that begins at once.
+    /// A stream that begins at once and counts from its beginning.
     pub fn new(name: String, work: Work) -> Stream {
         let ramp_time = Span::ZERO;
         let (delay, issue) = (Span::ZERO, Issue::default());

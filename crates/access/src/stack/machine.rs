@@ -27,16 +27,16 @@ use std::ops::Range;
 pub enum Event {
     /// Call the device for this request and pass the end to [`Machine::device_done`]. Events come in time order.
     Device {
-        /// The number it was submitted with.
+        /// As passed to [`Machine::submit`].
         slot: u32,
-        /// When to call it.
+        /// When the request reaches the device.
         at: Time,
     },
     /// The request is complete; its number is free.
     Done {
-        /// The number it was submitted with.
+        /// As passed to [`Machine::submit`].
         slot: u32,
-        /// When it completed.
+        /// When the last stage was done.
         at: Time,
     },
 }
@@ -44,18 +44,18 @@ pub enum Event {
 /// Time spent in one stage, over all requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StageTime {
-    /// Processor time.
+    /// Time on a core.
     pub cpu: Total,
-    /// Time waiting for its lock.
+    /// Time without a core, waiting for the stage's lock.
     pub lock: Total,
-    /// Time waiting without a processor.
+    /// Time without a core, in the stage's own wait.
     pub wait: Total,
 }
 
 /// Where the time of all requests went.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
-    /// Completed requests.
+    /// Requests that passed the whole stack.
     pub requests: u64,
     /// One entry per stage, in the order of the stack.
     pub stages: Vec<StageTime>,
@@ -70,7 +70,6 @@ pub struct Spent {
 /// A step of a request through the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hop {
-    /// Processor time of a stage.
     Work(usize),
     /// Processor time of consecutive stages that hold the same lock.
     Locked {
@@ -78,7 +77,6 @@ enum Hop {
         end: usize,
         lock: usize,
     },
-    /// The wait of a stage.
     Wait(usize),
     Device,
 }
@@ -100,7 +98,7 @@ struct Request {
 enum State {
     /// Has nothing to run, and no core.
     Asleep,
-    /// Waits for a core.
+    /// Ready to run, without a core.
     Waiting,
     Running,
     /// Occupies a core and polls, since this time.
@@ -141,7 +139,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// `threads` idle threads, at least one.
+    /// All threads idle at time 0; at least one, even for `threads` 0.
     pub fn new(stack: &Stack, threads: u32) -> Machine {
         let threads = threads.max(1);
         let thread = Thread { state: State::Asleep, ready: VecDeque::new(), polled: 0 };

@@ -13,9 +13,9 @@ use nvlab_units::Span;
 /// On which side of the device a stage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Before the device.
+    /// On the way to the device.
     Submit,
-    /// After the device.
+    /// On the way back to the program.
     Complete,
 }
 
@@ -24,16 +24,16 @@ pub enum When {
 pub enum Completion {
     /// It releases its core, and an interrupt wakes it.
     Interrupt,
-    /// It keeps its core and polls.
+    /// It keeps its core and polls, which takes processor time.
     Spin,
 }
 
-/// One stage.
+/// One stage of the software above a device, such as a system call or a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Name, shown in reports.
+    /// As reports show it.
     pub name: String,
-    /// On which side of the device.
+    /// Whether requests pass it before or after the device.
     pub when: When,
     /// Processor time of the calling thread per request, independent of its size.
     pub cpu: Span,
@@ -63,9 +63,9 @@ impl Stage {
 pub struct Stack {
     /// The stages, in the order in which a request passes those before the device and those after it.
     pub stages: Vec<Stage>,
-    /// The names of the locks.
+    /// Names of the locks, by index.
     pub locks: Vec<String>,
-    /// Cores; `None`: as many as threads.
+    /// Cores that the threads share; `None`: one each.
     pub cores: Option<u32>,
     /// How a thread learns of completions.
     pub completion: Completion,

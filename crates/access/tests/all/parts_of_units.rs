@@ -19,7 +19,7 @@ fn device(path: HostPath) -> Attached<PageMap<MemStore>> {
 }
 
 #[test]
-fn any_bytes_against_an_array() {
+fn parts_of_units_behave_like_an_array() {
     let mut device = device(DIRECT);
     common::any_bytes_against_an_array(&mut device, 4000);
     assert!(device.unaligned_bytes() > 0);

@@ -72,7 +72,7 @@ fn disk(overhead: Span) -> RamDisk<Envy<MemStore>> {
 }
 
 #[test]
-fn any_bytes_against_an_array() {
+fn a_ram_disk_behaves_like_an_array() {
     let mut disk = disk(Span::from_us(1));
     assert_eq!(disk.capacity_bytes(), 75 * 512, "the half block at the end is not used");
     common::any_bytes_against_an_array(&mut disk, 3000);

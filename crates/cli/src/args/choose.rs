@@ -1,4 +1,4 @@
-//! `nvlab choose`.
+//! The command line of `nvlab choose`.
 
 use clap::Args;
 use nvlab_run::Preparation;

@@ -1,4 +1,4 @@
-//! `nvlab fit`.
+//! The command line of `nvlab fit`.
 
 use clap::Args;
 use nvlab_fit::figures::State;

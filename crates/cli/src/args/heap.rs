@@ -1,4 +1,4 @@
-//! `nvlab heap`.
+//! The command line of `nvlab heap`.
 
 use clap::{Args, Subcommand};
 use nvlab_units::quantity;

@@ -1,4 +1,4 @@
-//! `nvlab log`: logs and segments of recoverable memory.
+//! The command line of `nvlab log`: logs and segments of recoverable memory.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `nvlab reproduce`.
+//! The command line of `nvlab reproduce`.
 
 use clap::Args;
 use std::path::PathBuf;

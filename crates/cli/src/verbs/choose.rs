@@ -33,7 +33,7 @@ pub fn choose(output: &Output, args: &Args) -> Result<(), Failure> {
     }
     match shown.is_empty() {
         true => Err(Failure::Check(format!(
-            "no design of {} that were run meets all needs",
+            "none of the {} designs that were run meets all needs",
             choice.candidates.len()
         ))),
         false => Ok(()),
@@ -131,7 +131,7 @@ fn say(output: &Output, asked: &Asked, choice: &Choice) {
         let Some(&first) = first else { continue };
         let best = choice.candidates[first].goals[0];
         output.print(match &cost.without {
-            None => format!("{}: costs nothing that was found", cost.need),
+            None => format!("{}: no better design was found without it", cost.need),
             Some(without) => {
                 let change = 100.0 * (best / without.goals[0] - 1.0).abs();
                 let word = if goal.better == Better::More { "more" } else { "less" };
@@ -146,7 +146,7 @@ fn say(output: &Output, asked: &Asked, choice: &Choice) {
         });
     }
     output.note(format_args!(
-        "{} runs of {} designs; {} that were run meet all needs",
+        "{} runs of {} designs; {} of those that were run meet all needs",
         choice.runs,
         choice.designs,
         choice.candidates.iter().filter(|candidate| candidate.meets.iter().all(|met| *met)).count()

@@ -1,4 +1,4 @@
-//! Facts about one thing, by name.
+//! Tables of facts, a name and a value each, for verbs that show one thing.
 
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};

@@ -216,7 +216,7 @@ fn people(output: &Output, found: &Answer, with_design: bool) {
     }
     let within = found.residuals.iter().filter(|residual| residual.is_within()).count();
     output.note(format_args!(
-        "{} of {} figures within what they may be off; {} runs",
+        "{} of {} figures within their tolerance; {} runs",
         within,
         found.residuals.len(),
         found.runs

@@ -1,4 +1,4 @@
-//! One file for each verb.
+//! The verbs of the command line, a file each.
 
 mod bench;
 mod choose;
@@ -27,7 +27,6 @@ use crate::args::Verb;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Runs the command.
 pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Run(args) => run::run(output, &args),

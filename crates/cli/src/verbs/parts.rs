@@ -1,4 +1,4 @@
-//! `nvlab parts`: the datasheets.
+//! `nvlab parts`: the built-in parts, with the source of each number.
 
 use crate::args::Parts;
 use crate::failure::Failure;

@@ -40,7 +40,7 @@ fn memory(output: &Output, args: &Serve) -> Result<(), Failure> {
     let size = display_bytes(server.bytes());
     match server.found() {
         Found::Fresh => output.note(format_args!("a memory of {size}, all zero")),
-        Found::Closed => output.note(format_args!("a memory of {size}, as left")),
+        Found::Closed => output.note(format_args!("a memory of {size}, as it was left")),
         Found::Resident => output.note(format_args!("a memory of {size}, recovered without loss")),
         Found::Lost { restarted } => output.warn(lost(*restarted)),
     }

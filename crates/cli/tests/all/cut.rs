@@ -58,7 +58,7 @@ fn a_lie_is_found_and_kept_for_replay() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn cut_says_why_it_cannot() {
     let folder = Folder::new("cut-wrong");
     let wrong = |arguments: &[&str], why: &str| {
         let output = run_cut(&folder, arguments);

@@ -179,7 +179,7 @@ fn a_heap_is_given_checksums() {
 }
 
 #[test]
-fn damage_is_reported() {
+fn damage_of_a_heap_is_reported() {
     let _turn = turn();
     let folder = Folder::new("heap-damage");
     let path = folder.0.join("bank");

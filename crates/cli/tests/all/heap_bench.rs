@@ -32,7 +32,7 @@ fn every_layer_is_measured_and_verified() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn heap_bench_says_why_it_cannot() {
     let folder = Folder::new("heap-bench-refused");
     for (arguments, status, words) in [
         (vec!["--threads", "3"], 2, "divide"),

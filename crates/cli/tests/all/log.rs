@@ -164,7 +164,7 @@ const COMMITS: u64 = 12;
 
 /// The program that `nvlab cut` runs, and what it runs to check.
 #[test]
-fn program() {
+fn program_that_is_cut() {
     let Ok(phase) = std::env::var("NVLAB_PHASE") else { return };
     let folder = std::env::current_dir().unwrap();
     let log = folder.join("log");
@@ -208,7 +208,7 @@ fn a_program_on_recoverable_memory_survives_every_cut() {
     let cut = |more: &[&str]| {
         let design = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
         let common = ["cut", design, "--cuts", "25", "--check", "fs=ext4", "--check", "program"];
-        let program = ["--", program.to_str().unwrap(), "--exact", "log::program", "--nocapture"];
+        let program = ["--", program.to_str().unwrap(), "--exact", "log::program_that_is_cut", "--nocapture"];
         folder.run(&[&common[..], more, &program].concat())
     };
     let honest = cut(&[]);

@@ -45,7 +45,7 @@ fn a_served_state_survives_a_restart() {
         return;
     }
     assert!(said(&output).contains("a memory of 4 MiB, all zero"), "{}", said(&output));
-    assert!(said(&serve(&[])).contains("a memory of 4 MiB, as left"));
+    assert!(said(&serve(&[])).contains("a memory of 4 MiB, as it was left"));
     let output = serve(&["--size", "8MiB"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("holds a window of 4194304 B"), "{}", said(&output));
@@ -76,7 +76,7 @@ fn a_block_device_is_served_and_kept() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn serve_says_why_it_cannot() {
     let folder = Folder::new("serve-wrong");
     let wrong = |arguments: &[&str], why: &str| {
         let output = run_serve(&folder, arguments);

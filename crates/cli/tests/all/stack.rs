@@ -99,7 +99,7 @@ fn a_path_becomes_a_file_of_stages() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn stack_says_why_it_cannot() {
     let folder = Folder::new("stack-wrong");
     for (arguments, status, why) in [
         (&["stack", "--path", "ext5"][..], 2, "write one of mmap, tmpfs"),

@@ -17,7 +17,7 @@ fn runs(name: &str, wa: f64, speed: f64, seeds: u64) -> Vec<RunResult> {
 }
 
 #[test]
-fn one_seed() {
+fn a_comparison_of_one_seed() {
     let groups = [runs("greedy", 1.0, 1.0, 1), runs("fifo", 1.08, 0.9, 1)];
     let wanted = "\
 zipf theta=0.99 read=70% bs=4KiB qd=32, seed 1
@@ -89,7 +89,7 @@ const PREPARED: &str =
     "filled once in order, then 4.1 capacities of the workload's own writes, steady at WA 2.97";
 
 #[test]
-fn for_other_programs() {
+fn a_comparison_for_programs() {
     let groups = [runs("a, \"b\"|", 1.0, 1.0, 2), runs("fifo", 1.0, 1.0, 2)];
     let text = |format| {
         compare_text(&groups, &["cycles.max", "write.mean", "trim.p99"], format, NameStyle::Whole).unwrap()
@@ -167,7 +167,7 @@ fn large_requests_are_measured_in_bytes() {
 }
 
 #[test]
-fn faults_and_warnings() {
+fn a_comparison_reports_faults_and_warnings() {
     let none: [Vec<RunResult>; 1] = [Vec::new()];
     assert!(
         compare_text::<&str>(&none, &[], Format::Human, NameStyle::Whole)

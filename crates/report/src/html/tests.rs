@@ -70,7 +70,7 @@ fn a_lifetime_has_its_caveat_wherever_it_stands() {
 }
 
 #[test]
-fn nothing_breaks_out() {
+fn hostile_texts_stay_text_in_pages() {
     let evil = "x</script><script>alert(1)</script><!--\"'&";
     let plain = sample::run("x", 1);
     let mut run = sample::run(evil, 1);

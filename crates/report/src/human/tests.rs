@@ -87,7 +87,7 @@ fn colours_change_nothing_but_colours() {
 }
 
 #[test]
-fn states_in_words() {
+fn preconditions_are_said_in_words() {
     let mut run = sample::run("ssd-tlc", 1);
     run.precondition.kind = "fresh".to_string();
     assert_eq!(precondition(&run).0, "new, every block erased");

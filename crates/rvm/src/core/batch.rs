@@ -13,12 +13,11 @@ use std::ops::Range;
 
 /// Read or written at once, at most.
 const STRETCH_PAGES: u64 = 256;
-/// To read so many unchanged pages between two takes no longer than a second read, even of a fast drive.
+/// Reading this many unchanged pages between two takes no longer than a second read, even on a fast drive.
 const GAP_PAGES: u64 = 8;
 /// Adjacent pages with more parts are written as a whole: each part takes a call.
 const PARTS_MAX: usize = 2;
 
-/// New bytes within one page.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     offset: u64,
@@ -45,7 +44,6 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Bytes of memory it takes.
     pub fn bytes(&self) -> usize {
         self.data.len() + self.pieces.len() * size_of::<Piece>()
     }
@@ -111,7 +109,7 @@ struct Stretch<'a> {
     /// Offset of the first page, and what all up to the last one hold.
     start: u64,
     buffer: &'a mut [u8],
-    /// What is to be written, in order, without overlaps.
+    /// The ranges to be written, in order, without overlaps.
     parts: Vec<Range<u64>>,
 }
 

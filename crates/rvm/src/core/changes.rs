@@ -93,7 +93,6 @@ impl Changes {
         Ok(())
     }
 
-    /// The changes of a segment.
     #[inline(always)]
     fn segment(&mut self, number: u32, find: Find<'_>) -> Result<&mut Pages> {
         if self.segments.get(self.last).is_none_or(|(last, _)| *last != number) {
@@ -128,7 +127,6 @@ impl Changes {
         std::mem::take(&mut self.decompressed_bytes)
     }
 
-    /// How many segments were changed.
     pub fn segments(&self) -> usize {
         self.segments.len()
     }

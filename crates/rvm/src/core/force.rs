@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const SHORT_FORCE: Duration = Duration::from_micros(20);
 /// Forces that take less, those of memory, are over before another thread has done anything with the lock.
 const MEMORY_FORCE: Duration = Duration::from_micros(2);
-/// The longest wait for company.
+/// The longest that a force waits for others to join it.
 const GATHER_MAX: Duration = Duration::from_millis(2);
 
 /// A force. Dropped by a panic, it fails the log: nobody knows what of the records is in it, and others wait for its end.
@@ -39,7 +39,7 @@ impl<'a> UnderWay<'a> {
         self.state.get_or_insert_with(|| self.core.state())
     }
 
-    /// It has ended.
+    /// Marks its end; returns the state, locked.
     #[inline]
     fn end(mut self) -> MutexGuard<'a, State> {
         let state = self.state.take();
@@ -140,7 +140,7 @@ impl Core {
         (under_way.end(), result)
     }
 
-    /// Of a log on a device: others commit meanwhile.
+    /// Forces a log on a device while others go on committing.
     fn force_device<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Result<()>) {
         state.is_forcing = true;
         let empty = std::mem::take(&mut state.spare);
@@ -212,7 +212,7 @@ impl State {
         self.force_time < SHORT_FORCE || self.pending >= self.expected
     }
 
-    /// How long to wait for company.
+    /// How long a force waits for other commits to join it.
     fn gather_time(&self) -> Duration {
         (self.force_time / 2).min(GATHER_MAX)
     }

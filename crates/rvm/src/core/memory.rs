@@ -21,11 +21,10 @@ pub struct Memory {
     pub(super) offset: u64,
     /// Pages known to be its own, a bit each.
     own: Vec<AtomicU64>,
-    /// All of them are.
+    /// Whether all pages are.
     is_own: AtomicBool,
     /// No region has it any more; set with the state locked.
     is_unmapped: AtomicBool,
-    /// Whether it is in debug mode.
     debug: bool,
     /// Transactions that have ranges in it; counted in debug mode only.
     active: AtomicU32,
@@ -33,7 +32,7 @@ pub struct Memory {
     committed: Mutex<Vec<u8>>,
 }
 
-/// No page of so many bytes is its own yet.
+/// Bits for the pages of `bytes` bytes, none of which is its own yet.
 fn own_pages(bytes: usize) -> Vec<AtomicU64> {
     (0..bytes.div_ceil(64 * PAGE)).map(|_| AtomicU64::new(0)).collect()
 }
@@ -80,17 +79,17 @@ impl Memory {
         self.is_unmapped.store(true, Ordering::Relaxed);
     }
 
-    /// Its length in bytes.
+    /// Length of the mapped range.
     pub fn bytes(&self) -> usize {
         self.mapping.len()
     }
 
-    /// Its first byte.
+    /// Where it is mapped; the same until it is dropped or moved.
     pub fn start(&self) -> *mut u8 {
         self.mapping.start()
     }
 
-    /// Where it is in its segment.
+    /// The bytes of its segment that it holds.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.bytes() as u64
     }

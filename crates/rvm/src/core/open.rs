@@ -168,7 +168,7 @@ impl Core {
         }
     }
 
-    /// Gives a segment at least so many bytes, durably. After a failed attempt it may be longer, but a power failure takes that away.
+    /// Extends a segment to at least `bytes` bytes, durably. A failed attempt may leave it longer, until a power failure.
     fn lengthen<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

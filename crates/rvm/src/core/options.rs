@@ -13,7 +13,7 @@ pub struct Options {
     pub diff: bool,
     /// Compress records with LZ4 if that makes them shorter.
     pub compress: bool,
-    /// When the log is truncated.
+    /// When and by whom the log is truncated.
     pub truncation: Truncation,
     /// Maximum time that opening the log after a crash should take. Background truncation begins early enough for
     /// that, even if the log is far from full. The time is estimated from the contents of the log, and from the times
@@ -39,7 +39,7 @@ pub enum Truncation {
     /// In a separate thread, when the log is filled to this percentage or recovering it would take as long as
     /// [`Options::recovery_target`], and by a clean stop: so the next opening has nothing to do.
     Background {
-        /// Percent of the capacity, below 100.
+        /// Fill of the log, in percent of its capacity, below 100.
         at_percent: u8,
     },
     /// By the commit that finds no room. A clean stop leaves the records in the log to the next opening.

@@ -25,12 +25,10 @@ pub struct Pages {
     /// The segment, if it lies in memory.
     memory: Option<Mapping>,
     batch: Batch,
-    /// Bytes of changes so far.
     applied_bytes: u64,
 }
 
 impl Pages {
-    /// Nothing changed yet.
     pub fn new(name: String, store: Arc<dyn Store>) -> Result<Pages> {
         let batch = Batch::default();
         let mut pages = Pages { name, store, store_bytes: 0, memory: None, batch, applied_bytes: 0 };
@@ -124,7 +122,7 @@ impl Pages {
 /// The error of a segment that ends before what the log changes.
 #[cold]
 pub(super) fn too_short(name: &str, has: u64, end: u64) -> Error {
-    let why = format!("the log changes it up to byte {end}, but it has {has}");
+    let why = format!("the log changes it up to byte {end}, but it has only {has}");
     Error::Format { what: name.into(), offset: has, why }
 }
 

@@ -7,16 +7,16 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A range of one memory.
+/// A range of one of a transaction's memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Covered {
-    /// Index in the list of memories.
+    /// Index of the memory in the transaction's list.
     pub memory: u32,
     pub start: usize,
     pub end: usize,
 }
 
-/// So many ranges are moved in a list in about the time of an insertion in a tree.
+/// Moving this many ranges in a list takes about as long as an insertion in a tree.
 const MOVED_MAX: usize = 128;
 
 /// See the module.
@@ -32,7 +32,7 @@ impl Ranges {
         self.list.len() + self.tree.len()
     }
 
-    /// Forgets them; keeps the buffer.
+    /// Empties the list; keeps its buffer.
     pub fn clear(&mut self) {
         self.list.clear();
         self.tree.clear();

@@ -24,15 +24,15 @@ const KEPT_BYTES_MAX: usize = 256 << 20;
 /// What opening a log found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Commits that were applied.
+    /// Commits found in the log; their changes are in the segments now.
     pub commits: u64,
-    /// Bytes of records that were read.
+    /// Bytes of the log that were read as records.
     pub log_bytes: u64,
-    /// Bytes written to segments.
+    /// Bytes written to segments: less if commits overwrite each other.
     pub applied_bytes: u64,
-    /// Segments they were written to.
+    /// How many segments were written to.
     pub segments: u32,
-    /// Bytes that were decompressed.
+    /// Bytes after decompression; 0 unless records were compressed.
     pub decompressed_bytes: u64,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn recover(
     })?;
     let (name, offset) = (exclusive(log).name_at(head), exclusive(log).offset(head));
     let unnamed = |number: u32| {
-        let why = format!("records change segment {number}, which none names");
+        let why = format!("records change segment {number}, but no record names it");
         Error::Damaged { what: name.clone(), offset, why }
     };
     let mut opened = BTreeMap::new();
@@ -165,7 +165,7 @@ pub(super) fn recover(
     Ok((recovery, sync))
 }
 
-/// Refuses a segment that has not got `end` bytes.
+/// Refuses a segment that is shorter than `end` bytes.
 fn check_whole(store: &dyn Store, name: &str, end: u64) -> Result<()> {
     let has = store.len().map_err(Error::io("measure", &name))?;
     if has < end { Err(too_short(name, has, end)) } else { Ok(()) }

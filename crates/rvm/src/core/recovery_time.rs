@@ -16,12 +16,12 @@ use crate::core::PAGE_BYTES;
 use crate::log::status::MARK_BYTES;
 use std::time::Duration;
 
-/// Pages of a segment.
+/// A set of pages of one segment.
 #[derive(Debug, Default)]
 struct PageSet {
-    /// A bit a page.
+    /// A bit for each page.
     words: Vec<u64>,
-    /// The words that have bits.
+    /// Indices of the words that are not 0.
     used: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl PageSet {
     }
 }
 
-/// What something takes, in nanoseconds.
+/// The measured time of one operation, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     ns: f64,
@@ -58,7 +58,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Until it is measured.
+    /// An assumption until something is measured.
     const fn initial(ns: f64) -> Cost {
         Cost { ns, is_measured: false }
     }
@@ -85,10 +85,10 @@ const PAGE: Cost = Cost::initial(1e4);
 const SYNCS: u32 = 5;
 /// To open files and begin a thread.
 const OPENING: Duration = Duration::from_micros(300);
-/// From so many bytes and pages on it says something what they take.
+/// From this many bytes and pages on, their time is a useful measurement.
 const MEASURED_BYTES_MIN: u64 = 64 << 10;
 const MEASURED_PAGES_MIN: u64 = 32;
-/// So many pages are applied early if none have been: what one takes differs a thousandfold.
+/// Pages applied early if none have been: the time of one differs a thousandfold.
 const FIRST_PAGES: u64 = 256;
 
 /// What the parts of a truncation took.
@@ -104,7 +104,7 @@ pub(super) struct Took {
 #[derive(Debug)]
 pub(super) struct RecoveryTime {
     target: f64,
-    /// Of an empty log.
+    /// Time to recover an empty log.
     fixed: f64,
     log_byte: Cost,
     page: Cost,
@@ -113,16 +113,16 @@ pub(super) struct RecoveryTime {
     new: Vec<PageSet>,
     old_count: u64,
     new_count: u64,
-    /// In the second only.
+    /// Changed pages that are in `new` and not in `old`.
     only_new_count: u64,
     /// The estimate and the bytes of the log when the truncation under way began.
     began_at: (f64, u64),
-    /// How much the estimate grew during earlier ones.
+    /// Growth of the estimate during earlier truncations.
     growth: f64,
 }
 
 impl RecoveryTime {
-    /// Of an empty log of so many bytes, which lies in memory or not, and a sync of which takes so long.
+    /// For an empty log of `capacity` bytes, in memory or not, whose sync takes `sync`.
     pub fn new(target: Duration, is_memory: bool, capacity: u64, sync: Duration) -> RecoveryTime {
         let ns = |time: Duration| time.as_nanos() as f64;
         let log_byte = if is_memory { MEMORY_BYTE } else { DEVICE_BYTE };
@@ -146,7 +146,7 @@ impl RecoveryTime {
         time
     }
 
-    /// What the target leaves for what the log holds.
+    /// The part of the target that is left for the contents of the log.
     fn room(&self) -> f64 {
         (self.target - self.fixed).max(self.fixed)
     }
@@ -177,13 +177,13 @@ impl RecoveryTime {
         self.old_count + self.only_new_count
     }
 
-    /// For a log of so many bytes.
+    /// The estimate for a log with `live_bytes`, in nanoseconds.
     #[inline]
     fn estimate(&self, live_bytes: u64) -> f64 {
         self.fixed + self.log_byte.ns * live_bytes as f64 + self.page.ns * self.pages() as f64
     }
 
-    /// How long recovery of a log of so many bytes would take.
+    /// How long recovery of a log with `live_bytes` would take.
     pub fn of(&self, live_bytes: u64) -> Duration {
         Duration::from_nanos(self.estimate(live_bytes) as u64)
     }
@@ -204,7 +204,7 @@ impl RecoveryTime {
         (self.old_count, self.new_count, self.only_new_count) = (self.new_count, 0, 0);
     }
 
-    /// It has ended, and the log has had so many bytes until now.
+    /// Ends a truncation; the log has had `live_bytes` until now.
     pub fn end(&mut self, live_bytes: u64, took: Took) {
         let (estimate, bytes) = self.began_at;
         self.growth = (self.estimate(live_bytes) - estimate).max(self.growth * 7.0 / 8.0);

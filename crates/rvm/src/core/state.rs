@@ -55,14 +55,14 @@ pub struct Core {
 pub(super) struct Segment {
     pub name: String,
     pub store: Arc<dyn Store>,
-    /// So much of its length is durable.
+    /// Bytes from the start of the file that are durable.
     pub synced_bytes: u64,
     /// A record after the head (of the next epoch) names it.
     pub is_named: bool,
     /// The last record that changes it begins here, or behind those here that name segments. Not before the head: it is yet to be
     /// applied.
     pub logged_at: Option<u64>,
-    /// Ranges that are mapped.
+    /// Ranges of the segment that regions have.
     pub mapped: Vec<Range<u64>>,
     /// Ranges that were, and no record after the position changes them: what their regions committed is yet to be applied.
     pub given_up: Vec<(Range<u64>, u64)>,
@@ -103,7 +103,7 @@ pub(super) struct State {
     pub status: Status,
     /// Records not yet written, which begin at `spool_start` and end at `tail`.
     pub spool: Vec<u8>,
-    /// An empty buffer with room.
+    /// An empty buffer, kept for its memory.
     pub spare: Vec<u8>,
     pub spool_start: u64,
     pub forced: u64,

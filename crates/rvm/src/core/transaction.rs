@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Whether a transaction can be undone.
+/// Whether a transaction keeps what it needs to be undone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Restore {
     /// The old bytes of every range are kept in memory until the end.
@@ -34,24 +34,24 @@ pub struct RawTransaction {
     /// The ranges, if `captured` is not in order.
     merged: Ranges,
     is_merged: bool,
-    /// A buffer.
+    /// Kept between calls for its memory.
     met: Vec<Covered>,
     /// The end of the last range, and the address of the memory it is in (0: there is none).
     last_end: usize,
     last_memory: usize,
     /// Bytes in the ranges.
     pub(super) bytes: usize,
-    /// So many of them were there at the last write-ahead.
+    /// Bytes in the ranges at the last write-ahead.
     pub(super) ahead_at: usize,
     headers: Headers,
     record_bytes_max: u64,
-    /// So many bytes in at most [`FEW_RANGES`] fit in any case.
+    /// Bytes that fit in any case, in at most [`FEW_RANGES`] ranges.
     surely_fit: usize,
 }
 
 /// See [`RawTransaction::surely_fit`].
 const FEW_RANGES: usize = 64;
-/// A range of so many bytes may need more than one header.
+/// A range of this many bytes may need more than one header.
 const LONG_RANGE_BYTES: usize = 1 << 23;
 
 impl RawTransaction {
@@ -91,7 +91,7 @@ impl RawTransaction {
         (self.last_end, self.last_memory) = (0, Arc::as_ptr(memory).addr());
     }
 
-    /// Whether it can be undone.
+    /// As it was begun.
     #[inline]
     pub fn restore(&self) -> Restore {
         self.restore
@@ -316,7 +316,7 @@ impl RawTransaction {
         }
     }
 
-    /// Fails if the log cannot take a record of so many ranges.
+    /// Fails if the log cannot take a record of `ranges` ranges with `bytes` bytes.
     #[inline(always)]
     fn check_fits(&self, bytes: usize, ranges: usize) -> Result<()> {
         if bytes <= self.surely_fit && ranges <= FEW_RANGES {
@@ -332,7 +332,7 @@ impl RawTransaction {
         if needed > most { Err(Error::TooLarge { needed, most }) } else { Ok(()) }
     }
 
-    /// The most bytes a record of so many ranges takes.
+    /// The most bytes that a record of these ranges takes.
     #[inline]
     fn record_bytes(&self, bytes: usize, ranges: usize) -> u64 {
         record_bytes(self.headers, bytes, ranges, self.entered)

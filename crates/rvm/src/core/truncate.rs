@@ -164,14 +164,14 @@ impl Core {
         }
     }
 
-    /// Whether the log is filled to so many percent, or would take too long to recover.
+    /// Whether the log is filled to `percent`, or would take too long to recover.
     pub(super) fn is_due(&self, state: &State, percent: u8) -> bool {
         let live_bytes = state.live_bytes();
         live_bytes > self.capacity / 100 * u64::from(percent) || state.recovery_time.is_due(live_bytes)
     }
 }
 
-/// Of an epoch whose changes have been stored to the segments.
+/// Syncs the segments that an epoch was applied to.
 fn sync(changed: &[(String, Arc<dyn Store>)]) -> Result<(u64, Took)> {
     for (name, store) in changed {
         store.sync().map_err(Error::io("sync", name))?;

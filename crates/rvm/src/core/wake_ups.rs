@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// To watch a sync costs the processor time of the sync, and saves that of a wake-up: it is worth it up to so many of those.
+/// Watching a sync costs as much processor time as the sync takes and saves a wake-up: worth it up to this many wake-ups.
 const WORTH_WAKE_UPS: u32 = 32;
 /// Nearly all syncs end within two and a half times what the shortest fifth takes. While others take the processors, whoever watches
 /// longer loses his own.
@@ -33,7 +33,7 @@ pub(super) struct WakeUps {
     wake_time: AtomicU64,
     /// How long a thread that was woken early watches; 0: none is.
     watch_time: AtomicU64,
-    /// For how many forces nobody watches once a thread lost its processor, and for how many nobody does now.
+    /// For how many forces nobody watches after a thread lost its processor, and how many of them are left.
     pause: AtomicU32,
     unwatched: AtomicU32,
 }
@@ -88,7 +88,7 @@ impl WakeUps {
         self.watched(lost);
     }
 
-    /// A thread watched, and missed so much time at once.
+    /// Notes that a watching thread lost its processor for `lost`.
     fn watched(&self, lost: Duration) {
         let pause = self.pause.load(Ordering::Relaxed);
         let next = if lost > LOST_TIME { pause * 2 } else { pause - pause / 16 };

@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What was done to a block.
+/// How worn one erase block is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wear {
     /// Bytes programmed, those of torn programs included.
     pub bytes_programmed: u64,
-    /// Erases, torn and failed ones included.
+    /// Erases begun, torn and failed ones included.
     pub erases: u64,
 }
 
@@ -36,7 +36,7 @@ struct State {
     is_off: bool,
 }
 
-/// A flash device in memory.
+/// A flash device in memory, whose power can be cut and whose blocks can be worn out. Clones are the same device.
 #[derive(Clone, Debug)]
 pub struct MemoryFlash {
     shape: Shape,
@@ -44,7 +44,7 @@ pub struct MemoryFlash {
 }
 
 impl MemoryFlash {
-    /// An erased device.
+    /// All bits set; `seed` decides what torn operations leave.
     pub fn new(shape: Shape, seed: u64) -> MemoryFlash {
         let state = State {
             cells: vec![0xff; shape.bytes() as usize],
@@ -58,7 +58,7 @@ impl MemoryFlash {
         MemoryFlash { shape, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Another device in the same state.
+    /// An independent device with the same contents, wear and planned cut.
     pub fn copy(&self) -> MemoryFlash {
         let State { cells, wear, worn_out, seed, operations, cut_at, is_off } = &*self.state();
         let state = State {
@@ -73,7 +73,7 @@ impl MemoryFlash {
         MemoryFlash { shape: self.shape, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Programs and erases so far.
+    /// Programs and erases begun since the device was made.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
@@ -83,7 +83,7 @@ impl MemoryFlash {
         self.state().cut_at = Some(operation);
     }
 
-    /// Whether the power has been cut.
+    /// Whether the planned cut has happened: every operation fails.
     pub fn is_off(&self) -> bool {
         self.state().is_off
     }
@@ -104,7 +104,7 @@ impl MemoryFlash {
         self.state().cells[offset as usize] ^= mask;
     }
 
-    /// What was done to each block.
+    /// By block, since the device was made.
     pub fn wear(&self) -> Vec<Wear> {
         self.state().wear.clone()
     }
@@ -207,7 +207,7 @@ fn tear_program(draws: &mut Draws, cells: &mut [u8], data: &[u8]) {
     }
 }
 
-/// Leaves anything.
+/// Leaves any bits in the block.
 fn tear_erase(draws: &mut Draws, cells: &mut [u8]) {
     let (how, prefix) = (draws.next() % 6, draws.next() as usize % (cells.len() + 1));
     for (at, cell) in cells.iter_mut().enumerate() {

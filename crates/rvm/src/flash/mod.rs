@@ -13,17 +13,17 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 
-/// The shape of a flash device.
+/// How large a flash device and its erase blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of an erase block (of all chips that work in parallel).
     pub block_bytes: u64,
-    /// Erase blocks.
+    /// How many erase blocks it has.
     pub blocks: u32,
 }
 
 impl Shape {
-    /// Bytes of the device.
+    /// Size of the whole device.
     pub fn bytes(self) -> u64 {
         self.block_bytes * u64::from(self.blocks)
     }
@@ -46,7 +46,7 @@ impl Shape {
     }
 }
 
-/// How an erase ended.
+/// How an erase ended that was no error of the whole device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Erased {
@@ -59,11 +59,11 @@ pub enum Erased {
 /// A flash device. Calls return when the device has done the operation, and what is done or can be read is durable. A power
 /// failure during a program leaves any bits to be cleared cleared or not; one during an erase leaves anything in the block.
 pub trait Flash: Debug + Send {
-    /// Its name in messages.
+    /// Its path or name, for messages.
     fn name(&self) -> String;
-    /// Its shape.
+    /// Constant as long as it is open.
     fn shape(&self) -> Shape;
-    /// Reads the bytes at `offset`.
+    /// Fills `into` from `offset`, which need not be aligned.
     fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
     /// Clears the bits that are 0 in `data`. A bit that is 1 in `data` must not be cleared already: devices that can tell
     /// refuse it and change nothing.
@@ -99,7 +99,6 @@ pub(crate) fn by_block(
     })
 }
 
-/// Bytes of a piece.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Calls `each` with the position and a buffer of every piece of at most 1 MiB from `from` to `end`, in order. What one call leaves

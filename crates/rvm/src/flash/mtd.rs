@@ -47,7 +47,7 @@ impl Mtd {
 fn refused(path: &Path, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(ENOTTY) => Error::Invalid(format!("{} is not an MTD device", path.display())),
-        _ => Error::io("ask for the shape of", &path.display())(error),
+        _ => Error::io("query the size of", &path.display())(error),
     }
 }
 

@@ -22,7 +22,7 @@ pub struct PlainFile {
     store: Box<dyn Store>,
     name: String,
     shape: Shape,
-    /// What can be read is on the disk.
+    /// Whether all that can be read is on the disk.
     is_rewritten: bool,
 }
 
@@ -49,14 +49,14 @@ impl PlainFile {
         Ok(PlainFile { store, name, shape, is_rewritten: true })
     }
 
-    /// Opens a file whose erase blocks have so many bytes.
+    /// Opens a file with erase blocks of `block_bytes`.
     pub fn open(path: &Path, block_bytes: u64) -> Result<PlainFile> {
         check_block_bytes(block_bytes)?;
         let store = locked(path, &mut nvlab_os::file::private(), "open")?;
         PlainFile::open_on(Box::new(store), path.display().to_string(), block_bytes)
     }
 
-    /// Opens what a store holds.
+    /// As `open`, on a store whose length is whole blocks; `name` is for messages.
     pub fn open_on(store: Box<dyn Store>, name: String, block_bytes: u64) -> Result<PlainFile> {
         check_block_bytes(block_bytes)?;
         let bytes = store.len().map_err(Error::io("measure", &name))?;

@@ -60,23 +60,23 @@ pub enum Error {
     /// The words around a block have been overwritten.
     #[error("the heap is damaged at offset {at}: {why}")]
     Damaged {
-        /// Offset of the word.
+        /// Offset of the damaged word in the region.
         at: u64,
-        /// The kind of damage.
+        /// What does not fit there.
         why: &'static str,
     },
-    /// The block is already free.
+    /// The block at this offset was freed before.
     #[error("the block at offset {0} is already free")]
     FreedTwice(u64),
     /// No free block is large enough, or the memory for a whole heap.
     #[error("there is no room for {0} B")]
     NoRoom(u64),
-    /// The memory refused the change.
+    /// The region refused a change: the transaction cannot go on.
     #[error(transparent)]
     Memory(#[from] crate::Error),
 }
 
-/// Results of a heap.
+/// With [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What a heap has done since it was created or its counters were cleared.
@@ -92,7 +92,7 @@ pub struct Statistics {
     pub large_misses: u64,
     /// Free bytes now, with the headers of the blocks. Not cleared.
     pub free_bytes: u64,
-    /// Blocks that were freed.
+    /// Blocks freed, merged or not.
     pub frees: u64,
     /// Free neighbours that were merged with a freed block.
     pub merged: u64,
@@ -158,7 +158,7 @@ impl Heap {
         Ok(heap)
     }
 
-    /// Opens the heap that [`Heap::create`] made.
+    /// Opens the heap that [`Heap::create`] made in `words`, if it has the same size.
     pub fn open<W: Words>(words: &W) -> Result<Heap> {
         if words.bytes() < LISTS || words.get(0) != MAGIC || words.get(8) != words.bytes() {
             return Err(Error::Version);
@@ -289,7 +289,7 @@ impl Heap {
         Ok(self.used_block(words, at)?.1.chunks * self.chunk_bytes - 8)
     }
 
-    /// The counters.
+    /// The counters, which lie in the heap and are as durable as it is.
     pub fn statistics<W: Words>(&self, words: &W) -> Statistics {
         let of = |counter: Counter| words.get(COUNTERS + 8 * counter as u64);
         Statistics {
@@ -365,7 +365,6 @@ impl Heap {
         }
     }
 
-    /// Adds to a counter.
     fn count<W: Words>(&self, words: &mut W, counter: Counter, by: u64) -> Result<()> {
         let at = COUNTERS + 8 * counter as u64;
         Ok(words.set(at, words.get(at).wrapping_add(by))?)
@@ -382,7 +381,7 @@ impl Heap {
         chunks.min(self.lists) - 1
     }
 
-    /// A free block of at least so many chunks, and its list.
+    /// A free block of at least `chunks` chunks, and its list.
     fn find<W: Words>(&self, words: &W, chunks: u64) -> Result<Option<(u64, u64)>> {
         for list in self.list(chunks)..self.lists {
             let mut at = words.get(LISTS + 8 * list);

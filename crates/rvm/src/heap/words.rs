@@ -2,7 +2,7 @@
 
 /// Words of recoverable memory, within a transaction.
 pub trait Words {
-    /// How many bytes there are.
+    /// Size of the memory that the heap is in.
     fn bytes(&self) -> u64;
     /// The word at an offset, a multiple of 8 below [`Words::bytes`].
     fn get(&self, at: u64) -> u64;

@@ -32,12 +32,12 @@ pub struct FlushCounts {
 }
 
 impl FlushCounts {
-    /// Cache lines written to memory.
+    /// Cache lines written back to memory.
     pub fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
     }
 
-    /// Fences.
+    /// Store fences issued.
     pub fn fences(&self) -> u64 {
         self.fences.load(Ordering::Relaxed)
     }
@@ -48,7 +48,7 @@ fn count(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
-/// A log in battery-backed memory.
+/// A log in battery-backed memory, such as a DAX file: durable by cache-line flushes and fences.
 #[derive(Debug)]
 pub struct BatteryRam {
     store: FileStore,
@@ -67,7 +67,7 @@ pub struct BatteryRam {
     ready: Range<u64>,
 }
 
-/// Made ready at a time.
+/// Bytes that are made ready for stores at a time.
 const READY_BYTES: u64 = 1 << 20;
 
 impl BatteryRam {
@@ -117,7 +117,7 @@ impl BatteryRam {
             }
         };
         if !can_bypass_caches() {
-            let why = "this processor has no known stores past its caches (x86-64 has)";
+            let why = "nvlab knows no stores that bypass the caches of this processor (on x86-64 it does)";
             return Err(Error::Invalid(why.into()));
         }
         let (line, head, counts) = ([0; LINE], status.status().head, Arc::default());

@@ -19,7 +19,7 @@ pub(crate) const KIND: [u8; 4] = *b"file";
 /// The smallest log.
 const CAPACITY_MIN: u64 = 4096;
 
-/// A log on a [`Store`].
+/// A log in a file or on a raw device.
 #[derive(Debug)]
 pub struct FileLog {
     store: Box<dyn Store>,
@@ -66,7 +66,7 @@ impl FileLog {
         FileLog { store, name, status, appended: head, forced: head, failed: None }
     }
 
-    /// Opens the log on a store.
+    /// Opens the log on a store; `name` is for messages.
     pub fn open_on(store: Box<dyn Store>, name: String) -> Result<FileLog> {
         FileLog::open_as(store, name, KIND)
     }

@@ -28,7 +28,7 @@ pub struct FlashDiskLog {
     status: StatusPair,
     /// Where the next append begins; none before the reset that follows opening.
     tail: Option<u64>,
-    /// Where it did at the last force.
+    /// The tail at the last force.
     forced: u64,
     /// The bytes from the beginning of the sector of the tail to the tail.
     partial: Vec<u8>,

@@ -73,7 +73,7 @@ pub trait Log: Debug + Send {
     fn name(&self) -> String;
     /// Bytes that can be between head and tail.
     fn capacity(&self) -> u64;
-    /// The status now.
+    /// What is durable of the log besides its records.
     fn status(&self) -> Status;
     /// Reads the bytes at `position`, between the head and the head plus the capacity. Bytes never written since the head
     /// passed them last may be anything.
@@ -93,7 +93,7 @@ pub trait Log: Debug + Send {
     fn rewrite(&mut self, position: u64, data: &[u8]) -> Result<()>;
     /// Writes the status once more, and makes it and everything rewritten durable.
     fn end_rewrite(&mut self) -> Result<()>;
-    /// So many bytes are worth writing ahead; `None`: it writes nothing ahead.
+    /// Least bytes worth writing ahead; `None`: it writes nothing ahead.
     fn ahead_bytes_min(&self) -> Option<usize> {
         None
     }
@@ -130,7 +130,7 @@ pub trait Log: Debug + Send {
     fn is_flash(&self) -> bool {
         false
     }
-    /// What it holds, for a log that lies in memory.
+    /// Its contents in memory, for a log that is mapped.
     fn view(&self) -> Result<Option<View>> {
         Ok(None)
     }

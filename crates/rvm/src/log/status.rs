@@ -34,14 +34,14 @@ use crate::{Error, Result, Store};
 
 /// What every log of this crate begins with.
 pub const MAGIC: [u8; 8] = *b"nvlabrvm";
-/// The version of the format.
+/// Version of the on-disk format; others are refused.
 pub const VERSION: u32 = 1;
 /// Bytes from the beginning of one copy to that of the other.
 const SPACING: u64 = 4096;
 /// Bytes of both copies and what is between them: the log proper may begin here.
 pub const BYTES: u64 = 2 * SPACING;
 
-/// So much can be durable behind the mark.
+/// At most this much is durable behind the mark.
 pub(crate) const MARK_BYTES: u64 = 1 << 20;
 
 const ENCODED: usize = 76;
@@ -114,7 +114,7 @@ impl Copy {
     }
 }
 
-/// Whether a sector may have so many bytes.
+/// Whether this is a supported sector size.
 fn is_sector(bytes: u32) -> bool {
     bytes.is_power_of_two() && (512..=SPACING as u32).contains(&bytes)
 }
@@ -266,17 +266,17 @@ impl StatusPair {
         written.map_err(Error::io("write the status of", &name))
     }
 
-    /// The status now.
+    /// The status that is durable.
     pub fn status(&self) -> Status {
         self.copy.status
     }
 
-    /// Bytes that the log can hold.
+    /// Bytes of records that the log can hold.
     pub fn capacity(&self) -> u64 {
         self.copy.capacity
     }
 
-    /// Bytes of a sector.
+    /// Bytes that a power failure tears as one: 512, 1024, 2048 or 4096.
     pub fn sector_bytes(&self) -> u32 {
         self.copy.sector_bytes
     }

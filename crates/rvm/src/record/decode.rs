@@ -1,4 +1,4 @@
-//! Reads records back.
+//! Decodes records: lengths, checksums, decompression and the list of ranges.
 
 use super::{BARRIER, COMPRESSED, HEADER_BYTES, Headers, LENGTH_MASK, NAME, ORIGINAL, Place};
 use std::borrow::Cow;
@@ -6,38 +6,38 @@ use std::borrow::Cow;
 /// Of the header of a range.
 const RANGE_BYTES_MASK: usize = (1 << 24) - 1;
 
-/// A record that checks.
+/// A record whose checksum is right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Bytes of it in the log.
+    /// Its length in the log, header and padding included.
     pub bytes: usize,
     /// Everything before it was durable when it was written.
     pub barrier: bool,
-    /// What it says.
+    /// A commit, or the name of a segment.
     pub contents: Contents<'a>,
 }
 
-/// What a record says.
+/// What a record is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents<'a> {
     /// The segment of this number has this name.
     Name(u32, &'a str),
-    /// A committed transaction.
+    /// The new bytes of a committed transaction.
     Commit(Modifications<'a>),
 }
 
-/// The new bytes of a range.
+/// One range of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modification<'a> {
-    /// Number of the segment.
+    /// Number that an earlier record gave the segment.
     pub segment: u32,
-    /// Where in it.
+    /// First byte within the segment.
     pub offset: u64,
-    /// The bytes.
+    /// What the range holds after the commit.
     pub data: &'a [u8],
 }
 
-/// The ranges of a commit.
+/// The ranges of a commit, decompressed if they were compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Modifications<'a> {
     body: Cow<'a, [u8]>,
@@ -163,12 +163,12 @@ impl<'a> Modifications<'a> {
         }
     }
 
-    /// The sizes of its headers.
+    /// Which headers it was written with.
     pub fn headers(&self) -> Headers {
         self.headers
     }
 
-    /// Whether it was compressed.
+    /// Whether its ranges are compressed with LZ4 in the log.
     pub fn is_compressed(&self) -> bool {
         self.compressed
     }

@@ -1,4 +1,4 @@
-//! Builds records.
+//! Encodes records in place: headers, and the new bytes of ranges.
 
 use super::{
     BARRIER, COMPRESSED, HEADER_BYTES, Headers, LENGTH_MASK, NAME, ORIGINAL, Place, RANGE_BYTES_MAX,
@@ -19,7 +19,7 @@ pub struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Begins a record. `out` holds zeros.
+    /// Begins a commit record at the start of `out`, which holds zeros and has room for all of it.
     #[inline(always)]
     pub fn new(out: &'a mut [u8], headers: Headers) -> Encoder<'a> {
         Encoder { out, end: headers.before_ranges(), headers, ranges: 0, segment: 0 }

@@ -31,9 +31,9 @@ pub use encode::{Encoder, copy, extend, segment_name};
 use crate::Status;
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// Bytes every record begins with.
+/// Bytes that every record begins with: length, flags and checksum.
 pub const HEADER_BYTES: usize = 8;
-/// The longest record.
+/// Length of the longest record, header included: 256 MiB less 4 B.
 pub const RECORD_BYTES_MAX: usize = LENGTH_MASK as usize & !3;
 /// The most bytes one range header can describe; longer ranges take several.
 const RANGE_BYTES_MAX: usize = (1 << 24) - 4;
@@ -46,7 +46,7 @@ const BARRIER: u32 = 1 << 29;
 const NAME: u32 = 1 << 30;
 const ORIGINAL: u32 = 1 << 31;
 
-/// The sizes of a record's headers.
+/// Which headers records have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Headers {
     /// 8 B a transaction, 8 B a range.
@@ -73,7 +73,7 @@ impl Headers {
         }
     }
 
-    /// Bytes of a range's header.
+    /// Bytes of the header before each range.
     pub const fn range_bytes(self) -> usize {
         match self {
             Headers::Compact => 8,

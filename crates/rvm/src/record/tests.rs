@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_noticed(bytes in 1usize..300, bit in 0usize..2000) {
+    fn a_flipped_bit_of_a_record_is_noticed(bytes in 1usize..300, bit in 0usize..2000) {
         let mut record = encoded(&vec![(0, 5, vec![1; bytes])], Headers::Compact, false, false);
         let bit = bit % (record.len() * 8);
         record[bit / 8] ^= 1 << (bit % 8);

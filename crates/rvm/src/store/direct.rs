@@ -22,7 +22,7 @@ const READ_BYTES: u64 = 1 << 20;
 /// Short writes that follow no other share what is read of so many bytes: both copies of a log's status.
 const BLOCK_BYTES: u64 = 2 * SECTOR_BYTES;
 
-/// A file opened with O_DIRECT.
+/// A file opened with O_DIRECT: reads and writes bypass the page cache.
 #[derive(Debug)]
 pub struct DirectStore {
     file: FileStore,
@@ -34,7 +34,7 @@ pub struct DirectStore {
 /// What the file contains around the last writes. No sector is in both.
 #[derive(Debug)]
 struct Images {
-    /// Of writes that follow each other, and long ones.
+    /// The part of sequential and long writes.
     run: Image,
     /// Of short ones elsewhere: both copies of a log's status, which else would take the place of its tail.
     single: Image,
@@ -104,7 +104,7 @@ impl Image {
         self.start <= start && end <= self.start + self.bytes
     }
 
-    /// Somebody else changes these sectors.
+    /// Forgets sectors that are changed by other means.
     fn forget(&mut self, start: u64, end: u64) {
         if start < self.start + self.bytes && self.start < end {
             self.bytes = 0;

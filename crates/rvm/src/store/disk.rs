@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes that are lost, kept or torn on their own.
 pub const SECTOR_BYTES: usize = 512;
 
-/// How an operation fails.
+/// How a planned fault shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The power: this operation and all later ones fail, and part of what is cached is lost.
     Power,
     /// EIO. A failing sync loses part of what it should have made durable.
     Eio,
-    /// ENOSPC after half of the bytes.
+    /// ENOSPC; a write leaves half of its bytes.
     Enospc,
 }
 
@@ -46,7 +46,7 @@ struct State {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// What programs see.
+    /// The contents as programs see them.
     current: Vec<u8>,
     durable: Vec<u8>,
     /// Sectors written since the last sync, in order; the length is new as well if it changed.
@@ -140,7 +140,7 @@ impl Disk {
         self.state().files.insert(name.into(), file);
     }
 
-    /// A file of the disk.
+    /// Opens a file that [`Disk::create`] made.
     pub fn store(&self, name: &str) -> Box<dyn Store> {
         Box::new(DiskFile { disk: self.clone(), name: name.into() })
     }
@@ -187,7 +187,7 @@ impl Disk {
         Disk(Arc::new(Mutex::new(State { files, takes_parts, ..State::default() })))
     }
 
-    /// Changes bytes behind everybody's back.
+    /// Changes a file as damage does: durably and without an operation.
     pub fn damage(&self, name: &str, change: impl FnOnce(&mut [u8])) {
         let mut state = self.state();
         let file = state.files.get_mut(name).expect("a file of this disk");

@@ -155,7 +155,7 @@ pub struct SegmentFolder {
 }
 
 impl SegmentFolder {
-    /// The segments of this folder.
+    /// Segments are the files of this folder, by name.
     pub fn new(folder: impl Into<PathBuf>) -> SegmentFolder {
         SegmentFolder { folder: folder.into(), moved: Vec::new() }
     }
@@ -169,7 +169,7 @@ impl SegmentFolder {
         self
     }
 
-    /// The file of a segment.
+    /// Where the file of a segment is, moved folders considered.
     pub fn path(&self, name: &str) -> PathBuf {
         let path = self.folder.join(name);
         self.moved_to(&path).unwrap_or(path)

@@ -17,7 +17,7 @@ use std::io;
 /// keep any part of it, sector by sector. After a failed sync nobody knows.
 #[allow(clippy::len_without_is_empty)] // It may fail, and nobody asks whether it is 0.
 pub trait Store: Debug + Send + Sync {
-    /// Its length in bytes.
+    /// Length in bytes: what can be read and written.
     fn len(&self) -> io::Result<u64>;
     /// Reads exactly as many bytes as `into` has.
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
@@ -25,15 +25,15 @@ pub trait Store: Debug + Send + Sync {
     fn write(&self, data: &[u8], offset: u64) -> io::Result<()>;
     /// Changes the length; new bytes are zero and have space reserved for them.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
-    /// Makes everything before durable.
+    /// Makes every earlier write and change of length durable.
     fn sync(&self) -> io::Result<()>;
     /// Begins to write what is not durable yet and does not wait for it: a hint. Returns whether everything before is durable
     /// already, so that a sync would return at once.
     fn start_sync(&self) -> io::Result<bool> {
         Ok(false)
     }
-    /// Says that parts of these pages are about to be written. Returns whether such a part can be written without reading the rest
-    /// first: a page cache keeps that, and reads what it has not got from now on.
+    /// Announces writes of parts of these pages. Returns whether a part can be written without first reading the rest: a page cache
+    /// keeps the rest, and reads now what it lacks.
     fn prepare_parts(&self, _offset: u64, _bytes: usize) -> bool {
         false
     }
@@ -43,9 +43,9 @@ pub trait Store: Debug + Send + Sync {
     }
 }
 
-/// Opens segments by name.
+/// Opens the segments that a log names.
 pub trait Segments: Debug + Send + Sync {
-    /// Opens a segment, which must exist.
+    /// Opens a segment; an error if it does not exist.
     fn open(&self, name: &str) -> Result<Box<dyn Store>>;
     /// Opens a segment that the log names, to be recovered. Refused where the name may be of something else by now.
     fn open_named(&self, name: &str) -> Result<Box<dyn Store>> {

@@ -133,7 +133,7 @@ fn a_small_log_takes_any_number_of_transactions_and_refuses_large_ones() {
 }
 
 #[test]
-fn threads_share_forces() {
+fn commits_of_threads_share_forces() {
     let folder = folder(1 << 20);
     let (rvm, region) = open(folder.path(), Options::default());
     let region = Mutex::new(region);
@@ -165,7 +165,7 @@ fn threads_share_forces() {
 }
 
 #[test]
-fn a_region_grows() {
+fn a_mapped_region_grows() {
     let folder = folder(1 << 16);
     let (rvm, mut region) = open(folder.path(), Options::default());
     region.begin().write(0, b"undone").unwrap();

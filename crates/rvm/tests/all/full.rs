@@ -83,7 +83,7 @@ fn append(folder: &Path) -> Result<()> {
 
 /// The program that runs in the full file system: prints how its case ends.
 #[test]
-fn program() {
+fn program_without_room() {
     let (Some(folder), Ok(case)) = (std::env::var_os(FOLDER), std::env::var(CASE)) else { return };
     let folder = Path::new(&folder);
     let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -114,8 +114,7 @@ fn a_full_file_system_in_memory_is_an_error() {
     ];
     for (case, expected) in cases {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let mount =
-            "mount -t tmpfs -o size=2m none \"$1\" || exit 77; exec \"$2\" --exact full::program --nocapture";
+        let mount = "mount -t tmpfs -o size=2m none \"$1\" || exit 77; exec \"$2\" --exact full::program_without_room --nocapture";
         let program = std::env::current_exe().unwrap();
         let output = Command::new("unshare")
             .args(["-rm", "sh", "-c", mount, "sh"])

@@ -245,7 +245,7 @@ const CHILD: &str = "RVM_TEST_WILD_STORE";
 /// test below.
 #[test]
 #[ignore = "a child of wild_stores_end_the_process"]
-fn wild_store() {
+fn program_with_a_wild_store() {
     let Ok(kind) = std::env::var(CHILD) else { return };
     let disk = fresh();
     let (_rvm, mut regions) = open(&disk, Options::default()).unwrap();
@@ -271,7 +271,9 @@ fn wild_stores_end_the_process() {
     for (kind, signal) in [("store", 11), ("overflow", 6)] {
         let program = std::env::current_exe().unwrap();
         let mut child = std::process::Command::new(program);
-        child.args(["--exact", "implicit::wild_store", "--ignored", "--nocapture"]).env(CHILD, kind);
+        child
+            .args(["--exact", "implicit::program_with_a_wild_store", "--ignored", "--nocapture"])
+            .env(CHILD, kind);
         let output = child.output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.signal(), Some(signal), "{kind}: {:?}\n{errors}", output.status);

@@ -33,7 +33,7 @@ fn open(folder: &Path) -> (Rvm, Region) {
 
 /// The program that is killed: two threads move money, count their transfers and say each number once it is durable.
 #[test]
-fn program() {
+fn program_that_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let (_rvm, region) = open(Path::new(&folder));
     let region = &Mutex::new(region);
@@ -80,7 +80,7 @@ fn kill_again_and_again(folder: &Path, rounds: u64) {
     let mut before = [0; THREADS];
     for round in 0..rounds {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::program", "--nocapture"])
+            .args(["--exact", "kill::program_that_is_killed", "--nocapture"])
             .env(FOLDER, folder)
             .stdout(Stdio::piped())
             .spawn()

@@ -13,43 +13,43 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What changes a device.
+/// An operation that changes a device or makes it durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes are written.
+    /// Its bytes are in the journal.
     Write,
     /// The whole units inside a range are discarded.
     Trim,
-    /// Everything before becomes durable.
+    /// Everything answered before becomes durable.
     Flush,
 }
 
-/// One operation.
+/// One recorded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What.
+    /// Whether it writes, trims or flushes.
     pub kind: Kind,
-    /// When, in the device's time.
+    /// When it began, in the device's time.
     pub at: Time,
-    /// First byte.
+    /// First byte on the device.
     pub offset: u64,
-    /// Their number; 0 for a flush.
+    /// Length of the range; 0 for a flush.
     pub bytes: u32,
     /// Where the bytes of a write begin.
     data: usize,
 }
 
-/// A line the program printed.
+/// A line that the program printed, and when: what it then believed to be durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// Operations done when it was printed.
+    /// Operations recorded before it was printed.
     pub operations: u64,
-    /// The line.
+    /// Its text, without the line feed.
     pub line: String,
 }
 
-/// A recording.
+/// What a program did to a device, in order, so that it can be replayed up to any operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
     entries: Vec<Entry>,
@@ -68,13 +68,13 @@ impl Journal {
         self.data.extend_from_slice(data);
     }
 
-    /// The program prints a line.
+    /// Records that the program printed `line` now.
     pub fn mark(&mut self, line: String) {
         let operations = self.entries.len() as u64;
         self.marks.push(Mark { operations, line });
     }
 
-    /// Operations.
+    /// Operations recorded, lines not counted.
     pub fn len(&self) -> u64 {
         self.entries.len() as u64
     }
@@ -95,7 +95,7 @@ impl Journal {
         &self.data[entry.data..entry.data + bytes]
     }
 
-    /// The lines of the program.
+    /// The printed lines, oldest first.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
@@ -141,7 +141,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads it, and what precedes it.
+    /// Reads a journal and what `save` put before it; an error names what is damaged.
     pub fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<(Journal, T)> {
         let damaged = |why: &str| io::Error::new(ErrorKind::InvalidData, format!("damaged: {why}"));
         let mut file = BufReader::new(File::open(path)?);

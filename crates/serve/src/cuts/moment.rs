@@ -4,11 +4,11 @@ use super::journal::{Journal, Kind};
 use nvlab_units::Rng;
 use serde::{Deserialize, Serialize};
 
-/// When the power fails.
+/// A power cut in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
-    /// During this operation, counted from 1.
+    /// Number of the operation that is cut or is the last one, from 1.
     pub operation: u64,
     /// Right after its reply, rather than during it.
     pub after: bool,
@@ -17,7 +17,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The last operation that was answered.
+    /// Number of the last operation that was answered before the cut; 0 for none.
     pub fn answered(&self) -> u64 {
         self.operation - u64::from(!self.after)
     }

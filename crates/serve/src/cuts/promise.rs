@@ -15,10 +15,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 
-/// What a device writes atomically, if less than a unit.
+/// The unit in which a device writes atomically, if smaller than a mapping unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Atoms {
-    /// Bytes of one, aligned.
+    /// Size of one, and its alignment.
     pub bytes: usize,
     /// Whether a cut may tear every write since the flush, and not only the one in progress.
     pub posted: bool,
@@ -51,16 +51,16 @@ struct Unit {
     trimmed: bool,
 }
 
-/// A broken promise.
+/// Units that hold neither the version that was durable nor a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// First byte of the unit.
+    /// First byte of one of them.
     pub offset: u64,
     /// The operation whose version of the unit was durable.
     pub durable: u64,
     /// The operation whose version was found; `None`: no version of the unit.
     pub found: Option<u64>,
-    /// How many units are broken.
+    /// How many units of the device are broken.
     pub units: u64,
 }
 

@@ -17,7 +17,7 @@ impl SharedJournal {
         drive.wrapped(|device| Box::new(Recorder { device, journal: self.clone() }))
     }
 
-    /// The recording so far.
+    /// The recording so far; operations wait as long as it is held.
     pub fn lock(&self) -> MutexGuard<'_, Journal> {
         // Every change to it is one push: it is consistent after a panic, too.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -29,7 +29,6 @@ impl SharedJournal {
     }
 }
 
-/// A device and its recording.
 struct Recorder {
     device: Box<dyn ServedDevice>,
     journal: SharedJournal,

@@ -16,7 +16,7 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Bytes of the device.
+    /// As many as the design says; recovery does not change it.
     pub fn capacity_bytes(&self) -> u64 {
         self.device.capacity_bytes()
     }

@@ -15,7 +15,7 @@ const WORD_IN_PLACE_BYTES: u32 = 8;
 /// Replays on new devices of a design.
 #[derive(Clone, Copy, Debug)]
 pub struct Replayer<'a> {
-    /// The design.
+    /// Each replay makes a new device of it.
     pub design: &'a Design,
     /// The device lies: flushes are acknowledged and not performed.
     pub ignore_flush: bool,

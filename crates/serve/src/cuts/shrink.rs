@@ -1,4 +1,4 @@
-//! From a cut that lost something to a smaller one that does: an earlier moment, then fewer operations.
+//! Shrinks a cut that lost something while it still does: to an earlier moment, then to fewer operations.
 
 use super::journal::Journal;
 use super::moment::Moment;

@@ -43,7 +43,6 @@ impl Events {
         Events { shown, last: Mutex::default() }
     }
 
-    /// What is shown.
     pub fn shown(&self) -> &[Arc<dyn Watched>] {
         &self.shown
     }

@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use watched::{Action, Watched};
 
-/// Streams at a time.
+/// The most event streams at a time.
 const STREAMS_MAX: usize = 16;
 /// A stream looks this often whether the server stops.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
@@ -62,9 +62,9 @@ pub(crate) struct Site {
 
 /// A reply to a request.
 pub(crate) enum Reply {
-    /// All of it.
+    /// A complete answer.
     Whole(String),
-    /// Its beginning; events follow.
+    /// The head of an answer; events follow.
     Stream(String),
 }
 
@@ -103,7 +103,7 @@ impl Site {
         &self.drives
     }
 
-    /// What makes the address of the page that of somebody who may change things. Browsers do not send it to servers.
+    /// The fragment of the page's address that allows changes. Browsers do not send it to servers.
     pub(crate) fn fragment(&self) -> String {
         format!("#t={}", self.guard.token)
     }

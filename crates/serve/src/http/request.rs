@@ -18,7 +18,6 @@ const TOKEN: &str = "x-nvlab-token";
 pub(crate) struct Request<'a> {
     /// Something is to be changed: it had the token.
     pub changes: bool,
-    /// Without its query.
     pub path: &'a str,
     query: &'a str,
 }
@@ -28,9 +27,9 @@ pub(crate) type Refusal = (&'static str, &'static str);
 
 /// Who may ask.
 pub(crate) struct Guard {
-    /// Any Host is accepted.
+    /// Whether any Host is accepted.
     pub remote: bool,
-    /// Needed for changes.
+    /// What a request that changes something has to name.
     pub token: String,
 }
 
@@ -71,7 +70,6 @@ impl Guard {
 }
 
 impl<'a> Request<'a> {
-    /// A value of the query.
     pub fn value(&self, key: &str) -> Option<&'a str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.filter(|(name, _)| *name == key).map(|(_, value)| value).next()

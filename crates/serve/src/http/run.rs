@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 /// It shows itself this often.
 const SHOWS_EVERY: Duration = Duration::from_millis(200);
-/// After a page looked, it shows its maps so many times: for longer than pages take to look again.
+/// After a page has looked, maps are shown this many times: for longer than pages take to look again.
 const LOOKS: u32 = 8;
 /// A wait for the wall clock that is longer shows what is waited with.
 const SHORT: Duration = Duration::from_millis(20);
-/// A run as fast as possible looks at the clock once in so many requests.
+/// A run at full speed looks at the clock once in this many requests.
 const CLOCK_EVERY: u32 = 64;
 /// A request that is wanted no more than this ahead of the wall clock begins at once: waking takes longer.
 const AHEAD_S: f64 = 2e-3;
@@ -30,7 +30,7 @@ struct Wishes {
     speed: Option<f64>,
 }
 
-/// A run that pages watch.
+/// A run that live pages show and control.
 pub struct WatchedRun {
     name: String,
     view: Mutex<View>,
@@ -39,7 +39,7 @@ pub struct WatchedRun {
     /// Grows with every change of the wishes.
     changes: AtomicU64,
     end: Arc<AtomicBool>,
-    /// So many times the run shows also its maps; set whenever a page looks.
+    /// How many times more the run shows its maps; set whenever a page looks.
     looks: AtomicU32,
 }
 
@@ -64,7 +64,7 @@ impl WatchedRun {
         })
     }
 
-    /// What watches the run for the pages.
+    /// The observer through which the run updates its pages.
     pub fn onlooker(self: &Arc<WatchedRun>) -> impl Onlooker + use<> {
         Eye {
             run: Arc::clone(self),
@@ -83,7 +83,7 @@ impl WatchedRun {
         }
     }
 
-    /// The run has ended.
+    /// Tells pages that nothing will change any more.
     pub fn ended(&self) {
         locked(&self.view).ended = true;
     }
@@ -151,7 +151,7 @@ impl Watched for WatchedRun {
 /// In the thread of the run.
 struct Eye {
     run: Arc<WatchedRun>,
-    /// The changes that `wishes` has.
+    /// The value of `changes` that `wishes` reflects.
     seen: u64,
     wishes: Wishes,
     /// A moment on the wall clock, and of the device: its time is kept from there on.

@@ -2,11 +2,11 @@
 
 use crate::served::{Drive, View};
 
-/// Something that a live page shows.
+/// Something that a live page shows and controls: a served device, a window or a run.
 pub trait Watched: Send + Sync {
-    /// What it is called.
+    /// Its name on the page.
     fn name(&self) -> &str;
-    /// What it looks like now. It need not be exactly now: whoever asks never waits for the device.
+    /// Its state now, or a moment ago: the caller never waits for the device.
     fn view(&self) -> View;
     /// Does something to it; returns what was done, or why not.
     fn act(&self, action: Action) -> Result<String, String>;
@@ -15,11 +15,11 @@ pub trait Watched: Send + Sync {
 /// What can be done from a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    /// The power fails and comes back.
+    /// Cuts the power and recovers at once.
     Cut,
     /// No request is served until [`Action::Resume`]; the device's time stands still.
     Pause,
-    /// Requests are served again.
+    /// Ends a pause; nothing if there was none.
     Resume,
     /// Requests per second of the device's time; `None`: as the workload says. For a run only.
     Rate(Option<f64>),

@@ -179,7 +179,7 @@ struct Queue {
     bytes: usize,
     number: u64,
     unused: Vec<Outgoing>,
-    /// The timer sends a reply.
+    /// Whether the timer is sending a reply.
     sending: bool,
     /// No more replies will be added.
     ended: bool,

@@ -3,10 +3,10 @@
 use crate::served::Drive;
 use std::sync::Arc;
 
-/// A device and its name.
+/// A device under the name that clients ask for.
 pub struct Export {
     /// The name; the first export is also the one without a name.
     pub name: String,
-    /// The device.
+    /// Shared with the other front ends of the device.
     pub drive: Arc<Drive>,
 }

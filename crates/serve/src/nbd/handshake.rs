@@ -19,7 +19,7 @@ const OPTIONS_MAX: u32 = 1024;
 /// The result of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Agreed {
-    /// Number of the export.
+    /// Index of the chosen export.
     pub export: usize,
     pub structured: bool,
     /// Block status of allocation was negotiated.

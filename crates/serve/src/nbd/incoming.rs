@@ -1,4 +1,4 @@
-//! A read buffer of a connection.
+//! The read buffer of a connection, encrypted or not.
 
 use super::transport::Transport;
 use std::io::{self, ErrorKind};
@@ -24,7 +24,6 @@ impl Incoming {
         Incoming { transport, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// Bytes in the buffer.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
@@ -57,18 +56,16 @@ impl Incoming {
         }
     }
 
-    /// So many bytes, which must be buffered.
+    /// The next `bytes` bytes, which must be buffered.
     pub fn here(&self, bytes: usize) -> &[u8] {
         &self.buffer[self.start..self.end][..bytes]
     }
 
-    /// Consumes bytes.
     pub fn consume(&mut self, bytes: usize) {
         self.start += bytes;
         assert!(self.start <= self.end, "{bytes} B were not here");
     }
 
-    /// Skips this many bytes.
     pub fn skip(&mut self, mut bytes: u64) -> io::Result<()> {
         while bytes > 0 {
             let count = bytes.min(WHOLE_MAX as u64) as usize;

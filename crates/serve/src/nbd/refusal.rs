@@ -8,7 +8,6 @@ use std::fmt;
 /// Why a request is answered with an error.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// There is no such command.
     Command,
     /// The command does not have these flags.
     Flags(u16),
@@ -20,12 +19,11 @@ pub(super) enum Refusal {
     NotAgreed,
     /// The server is stopping.
     Stopping,
-    /// The device failed it.
+    /// The device failed the request.
     Device(DriveError),
 }
 
 impl Refusal {
-    /// The error sent to the client.
     pub fn error(&self, request: &Request) -> u32 {
         match self {
             // The protocol requires this error for writes, and INVALID for other commands.

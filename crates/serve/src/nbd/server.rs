@@ -1,4 +1,4 @@
-//! Listeners and connections.
+//! The NBD server: its listener, and a thread for each connection.
 
 use super::answers::{Answers, Held, Outgoing};
 use super::export::Export;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// A client that does not read a reply for this long is disconnected.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a server treats its clients.
+/// What a server demands of its clients, and what it reports.
 #[derive(Debug, Default)]
 pub struct Options {
     /// Whether clients may or must use TLS; `None`: they cannot.
@@ -37,7 +37,7 @@ struct Shared {
     connections: Arc<Connections>,
 }
 
-/// A server.
+/// An NBD server with its own thread and one for each connection; stops when dropped.
 pub struct NbdServer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ impl NbdServer {
         NbdServer::start_with(address, exports, Options::default())
     }
 
-    /// The same with options.
+    /// As `start`, with TLS, limits of connections and a log.
     pub fn start_with(
         address: &Address,
         exports: Vec<Export>,
@@ -89,7 +89,7 @@ impl NbdServer {
         Ok(NbdServer { shared, thread: Some(thread), uri })
     }
 
-    /// The URI that clients connect to.
+    /// What clients connect to: `nbd+unix:`, `nbd://`, with TLS required `nbds`.
     pub fn uri(&self) -> &str {
         &self.uri
     }

@@ -21,13 +21,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Encrypted bytes read at once.
 const INCOMING_BYTES: usize = 128 << 10;
 
-/// Whether clients use TLS.
+/// Whether clients use TLS, as `--tls` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsMode {
-    /// They cannot.
+    /// STARTTLS is refused.
     #[default]
     Off,
-    /// They may.
+    /// Clients may use STARTTLS; exports are there without it, too.
     On,
     /// They must: without it every export is refused.
     Require,
@@ -135,7 +135,6 @@ impl Write for BothWays<'_> {
 }
 
 impl Tls {
-    /// Performs the handshake.
     pub fn begin(socket: &Stream, config: Arc<ServerConfig>) -> io::Result<Tls> {
         let mut session = ServerConnection::new(config).map_err(io::Error::other)?;
         while session.is_handshaking() {
@@ -180,7 +179,6 @@ impl Tls {
         }
     }
 
-    /// Sends bytes, encrypted.
     pub fn write_all(&self, connection: &Connection, mut data: &[u8]) -> io::Result<()> {
         let mut outgoing = lock(&self.outgoing)?;
         loop {
@@ -199,7 +197,7 @@ impl Tls {
         }
     }
 
-    /// Announces the end of the stream.
+    /// Sends close_notify, so that the client can tell the end from a cut.
     pub fn end(&self, connection: &Connection) {
         let Ok(mut session) = lock(&self.session) else { return };
         session.send_close_notify();

@@ -36,7 +36,7 @@ pub(super) struct Transmission<'a> {
 enum Stop {
     /// It is answered with an error.
     Refused(Refusal),
-    /// The same, and the connection ends: too much data would follow.
+    /// As `Refused`, and the connection ends: too much data would follow.
     Left(Refusal),
     /// The power failed: there is no reply.
     PowerLost,

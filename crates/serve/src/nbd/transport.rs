@@ -18,7 +18,6 @@ impl Transport {
         Transport { connection, tls: OnceLock::new() }
     }
 
-    /// True if it is encrypted.
     pub fn is_secure(&self) -> bool {
         self.tls.get().is_some()
     }

@@ -1,14 +1,14 @@
 //! The protocol's numbers and formats: pure functions on bytes, all big-endian.
 
-/// Greeting of a server.
+/// `NBDMAGIC`, the first 8 bytes that a server sends.
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943; // "NBDMAGIC"
-/// Precedes every option.
+/// `IHAVEOPT`, the second 8 bytes of a server and the head of every option.
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054; // "IHAVEOPT"
-/// Precedes every reply to an option.
+/// Head of every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// Precedes every request.
 pub(crate) const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Precedes a simple reply.
+/// Head of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Precedes a chunk of a structured reply.
 pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
@@ -20,165 +20,165 @@ pub const NO_ZEROES: u16 = 2;
 
 /// Bytes of an option's head, of a request, of a simple reply, of a chunk's head.
 pub const OPTION_BYTES: usize = 16;
-/// See [`OPTION_BYTES`].
+/// Length of a request, without its data.
 pub const REQUEST_BYTES: usize = 28;
-/// See [`OPTION_BYTES`].
+/// Length of a simple reply, without its data.
 pub const SIMPLE_REPLY_BYTES: usize = 16;
 /// See [`OPTION_BYTES`].
 pub(crate) const CHUNK_BYTES: usize = 20;
 
-/// Bytes of data in one request.
+/// The most data of one request: larger ones are refused.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
 /// Bytes of a name, as the protocol has it.
 pub(crate) const NAME_MAX: usize = 4096;
 
-/// Options.
+/// Options: `NBD_OPT_*`.
 pub mod option {
     /// Chooses an export, without a way to refuse.
     pub const EXPORT_NAME: u32 = 1;
-    /// Ends the connection.
+    /// Ends the negotiation and the connection.
     pub const ABORT: u32 = 2;
     /// Asks for the names of the exports.
     pub const LIST: u32 = 3;
     /// From its answer on everything is encrypted.
     pub const STARTTLS: u32 = 5;
-    /// Asks about an export.
+    /// Asks for size, flags and limits of an export without choosing it.
     pub const INFO: u32 = 6;
-    /// Chooses an export.
+    /// Chooses an export and ends the negotiation.
     pub const GO: u32 = 7;
-    /// Wants structured replies.
+    /// Replies to reads come in chunks from now on.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Asks what block status can tell.
+    /// Asks which contexts BLOCK_STATUS can report.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Chooses what block status will tell.
+    /// Chooses the contexts that BLOCK_STATUS will report.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
-/// Replies to options.
+/// Replies to options: `NBD_REP_*`.
 pub mod reply {
-    /// Done.
+    /// The option is done; no more replies to it.
     pub const ACK: u32 = 1;
-    /// An export's name.
+    /// The name of one export, in answer to LIST.
     pub const SERVER: u32 = 2;
-    /// Something about an export.
+    /// One item of information, of a type in [`info`](super::info).
     pub const INFO: u32 = 3;
-    /// A context of block status.
+    /// The number and name of one context.
     pub const META_CONTEXT: u32 = 4;
     /// This bit is set in every reply that refuses.
     pub const IS_ERROR: u32 = 1 << 31;
-    /// The option is not known.
+    /// The option is not known or not supported.
     pub const ERR_UNSUP: u32 = 0x8000_0001;
     /// The option is malformed or comes at the wrong time.
     pub const ERR_INVALID: u32 = 0x8000_0003;
-    /// Only after STARTTLS.
+    /// The server wants STARTTLS first.
     pub const ERR_TLS_REQD: u32 = 0x8000_0005;
-    /// There is no such export.
+    /// No export has this name.
     pub const ERR_UNKNOWN: u32 = 0x8000_0006;
-    /// The option is too long.
+    /// The option is longer than the server reads.
     pub const ERR_TOO_BIG: u32 = 0x8000_0009;
 }
 
-/// What [`reply::INFO`] tells.
+/// Types of information in [`reply::INFO`]: `NBD_INFO_*`.
 pub mod info {
-    /// Size and flags.
+    /// Size in bytes (64 bits) and flags (16 bits) of the export.
     pub const EXPORT: u16 = 0;
-    /// The name.
+    /// The name of the export, in UTF-8.
     pub const NAME: u16 = 1;
-    /// A line for people.
+    /// A description for people, in UTF-8.
     pub const DESCRIPTION: u16 = 2;
     /// Least, best and greatest number of bytes of a request.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can do.
+/// What an export can do: transmission flags, `NBD_FLAG_*`.
 pub mod can {
-    /// The flags mean something.
+    /// Always set: the other flags are valid.
     pub const HAS_FLAGS: u16 = 1;
-    /// FLUSH.
+    /// FLUSH may be sent.
     pub const FLUSH: u16 = 1 << 2;
-    /// Force unit access.
+    /// Requests may have the flag FUA: force unit access.
     pub const FUA: u16 = 1 << 3;
-    /// TRIM.
+    /// TRIM may be sent.
     pub const TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES.
+    /// WRITE_ZEROES may be sent.
     pub const WRITE_ZEROES: u16 = 1 << 6;
-    /// Do not fragment; only with structured replies.
+    /// Reads may have the flag DF (do not fragment); only with structured replies.
     pub const DF: u16 = 1 << 7;
-    /// A flush covers all connections.
+    /// A flush on one connection covers writes on all.
     pub const MULTI_CONN: u16 = 1 << 8;
-    /// CACHE.
+    /// CACHE may be sent.
     pub const CACHE: u16 = 1 << 10;
-    /// WRITE_ZEROES, only if it is quick.
+    /// WRITE_ZEROES may have the flag FAST_ZERO.
     pub const FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Commands.
+/// Commands: `NBD_CMD_*`.
 pub mod command {
-    /// Reads.
+    /// Reads a range; the reply carries the data.
     pub const READ: u16 = 0;
-    /// Writes.
+    /// Writes a range; the data follow the request.
     pub const WRITE: u16 = 1;
-    /// Ends the connection.
+    /// Ends the connection without a reply, once earlier requests are answered.
     pub const DISCONNECT: u16 = 2;
-    /// Makes what was answered durable.
+    /// Makes every write that was answered durable.
     pub const FLUSH: u16 = 3;
-    /// Gives up a range.
+    /// Discards a range: it may read as anything afterwards.
     pub const TRIM: u16 = 4;
-    /// Says what will be read.
+    /// Announces that a range will be read.
     pub const CACHE: u16 = 5;
-    /// Writes zeros.
+    /// Writes zeros without sending them.
     pub const WRITE_ZEROES: u16 = 6;
-    /// Asks what is allocated.
+    /// Asks which parts of a range are allocated.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
-/// Flags of commands.
+/// Flags of commands: `NBD_CMD_FLAG_*`.
 pub mod flag {
-    /// Durable before it is answered.
+    /// The write is durable before it is answered.
     pub const FUA: u16 = 1;
-    /// Zeros must take their place.
+    /// WRITE_ZEROES must not deallocate the range.
     pub const NO_HOLE: u16 = 2;
-    /// One chunk of data.
+    /// The data of a read must come in one chunk.
     pub const DF: u16 = 4;
-    /// One extent.
+    /// BLOCK_STATUS must describe only the first extent.
     pub const REQ_ONE: u16 = 8;
-    /// Only if it is quick.
+    /// WRITE_ZEROES must fail if it is not faster than a write.
     pub const FAST_ZERO: u16 = 16;
 }
 
-/// Chunks of structured replies.
+/// Flags and types of chunks of structured replies: `NBD_REPLY_FLAG_DONE`, `NBD_REPLY_TYPE_*`.
 pub mod chunk {
-    /// The last one.
+    /// Flag: the last chunk of this reply.
     pub const DONE: u16 = 1;
-    /// Nothing.
+    /// Type: no payload.
     pub const NONE: u16 = 0;
-    /// Offset and data.
+    /// Type: an offset (64 bits) and the data found there.
     pub const OFFSET_DATA: u16 = 1;
-    /// Extents.
+    /// Type: the number of a context and its extents.
     pub const BLOCK_STATUS: u16 = 5;
-    /// Error and a text.
+    /// Type: an error number and a message.
     pub const ERROR: u16 = 0x8001;
 }
 
-/// Errors.
+/// Error numbers in replies: those of Linux, by their meaning.
 pub mod error {
-    /// No error.
+    /// Success.
     pub const NONE: u32 = 0;
-    /// The device failed.
+    /// EIO: the device failed, or its power did.
     pub const IO: u32 = 5;
-    /// The request is wrong.
+    /// EINVAL: the request itself is wrong.
     pub const INVALID: u32 = 22;
-    /// No space.
+    /// ENOSPC: the device is worn out, or a write extends past its end.
     pub const NO_SPACE: u32 = 28;
     /// It cannot be done quickly, or at all.
     pub const NOT_SUPPORTED: u32 = 95;
-    /// The server stops.
+    /// ESHUTDOWN: the server is stopping.
     pub const SHUTDOWN: u32 = 108;
 }
 
 /// The one context of block status.
 pub(crate) const ALLOCATION: &[u8] = b"base:allocation";
-/// Its number.
+/// The number that the server gives it.
 pub const ALLOCATION_ID: u32 = 1;
 /// An extent is a hole that reads as zero.
 pub(crate) const HOLE_AND_ZERO: u32 = 3;
@@ -235,18 +235,18 @@ fn take_name<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     take(bytes, length)
 }
 
-/// A request.
+/// A request as it stands on the wire, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// See [`flag`].
     pub flags: u16,
     /// See [`command`].
     pub command: u16,
-    /// The client's name for it.
+    /// Chosen by the client and repeated in the reply.
     pub cookie: u64,
-    /// First byte.
+    /// First byte of the range on the device.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the range.
     pub bytes: u32,
 }
 
@@ -264,7 +264,7 @@ impl Request {
         })
     }
 
-    /// To its bytes.
+    /// The 28 bytes of the wire, magic included.
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
         let mut bytes = [0; REQUEST_BYTES];
         bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -297,7 +297,7 @@ pub(crate) fn chunk_head(kind: u16, cookie: u64, bytes: u32) -> [u8; CHUNK_BYTES
     head
 }
 
-/// A reply to an option.
+/// Appends a reply to an option; `data` is its payload in parts.
 pub fn option_reply(into: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
     into.extend(OPTION_REPLY_MAGIC.to_be_bytes());
     into.extend(option.to_be_bytes());

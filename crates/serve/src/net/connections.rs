@@ -31,17 +31,17 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// How many connections there may be, and how long one may be inactive while others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Connections at a time.
+    /// The most connections at a time.
     pub connections: usize,
     /// Of these, from one remote address; for IPv6, from one network of 64 bits.
     pub per_address: usize,
-    /// Time for the handshake.
+    /// Time that a client has to finish the handshake.
     pub handshake: Duration,
     /// A handshake that has taken this long may be evicted if others wait.
     pub handshake_min: Duration,
-    /// The same for a connection without a request in progress.
+    /// Likewise for a connection without a request in progress.
     pub idle_min: Duration,
-    /// The same for one that does not send the rest of a request, or does not read a reply.
+    /// Likewise for one that does not send the rest of a request, or does not read a reply.
     pub partial_min: Duration,
 }
 
@@ -61,7 +61,7 @@ impl Default for ConnectionLimits {
 /// Where a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// On this machine.
+    /// A client on this machine.
     Local,
     /// At a remote address; for IPv6, its first half.
     Address(IpAddr),
@@ -99,7 +99,7 @@ pub(crate) struct Connection {
     peer: Peer,
     /// Since when, in milliseconds, and the [`Activity`] in the lowest two bits.
     activity: AtomicU64,
-    /// Replies that are held.
+    /// Replies that are held until they are due.
     owed: AtomicU32,
     /// When the last of them was sent, in milliseconds.
     answered: AtomicU64,
@@ -107,7 +107,7 @@ pub(crate) struct Connection {
     sending: AtomicU64,
     /// It was closed to admit another, or because its handshake took too long.
     evicted: AtomicBool,
-    /// Its thread is done.
+    /// Whether its thread is done.
     ended: AtomicBool,
 }
 
@@ -151,18 +151,17 @@ impl Connection {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// One more reply is held.
+    /// Counts one more held reply.
     pub fn reply_held(&self) {
         self.owed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many held replies have been sent.
+    /// Counts `count` held replies as sent.
     pub fn replies_sent(&self, count: u32) {
         self.answered.store(process::coarse_ms(), Ordering::Relaxed);
         self.owed.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Sends all of these bytes.
     pub fn write_all(&self, data: &[u8]) -> io::Result<()> {
         self.while_sending(|stream| stream.write_all(data))
     }
@@ -233,7 +232,7 @@ fn evictable(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admission {
     Free,
-    /// In place of this one.
+    /// Admitted once this one is evicted.
     Replace(usize),
     Refuse,
 }
@@ -254,13 +253,12 @@ fn admission(statuses: &[Status], limits: &ConnectionLimits, now: Duration, peer
     found.map_or(Admission::Refuse, Admission::Replace)
 }
 
-/// A connection and its thread.
 type Worker = (Arc<Connection>, JoinHandle<()>);
 
 /// The connections of a listener.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// The protocol, for the log.
+    /// Name of the protocol in the log.
     name: &'static str,
     limits: ConnectionLimits,
     pub log: Log,
@@ -281,12 +279,10 @@ impl Connections {
         self.ring()
     }
 
-    /// True after [`Connections::stop`].
     pub fn stopping(&self) -> &AtomicBool {
         &self.stopping
     }
 
-    /// Closes every connection at once.
     pub fn disconnect(&self) {
         self.open().iter().for_each(|connection| connection.stream.shutdown(Shutdown::Both));
     }

@@ -25,12 +25,12 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// How long another server that examines a path in the same folder is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// An address that clients connect to.
+/// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A socket in the file system, for the same user.
     Unix(PathBuf),
-    /// A port of this machine.
+    /// An IP address of this machine and a port.
     Tcp(SocketAddr),
 }
 
@@ -44,7 +44,7 @@ impl Address {
         }
     }
 
-    /// True if other machines can connect.
+    /// True for TCP addresses other than loopback: other machines can connect.
     pub fn is_remote(&self) -> bool {
         match self {
             Address::Unix(_) => false,
@@ -57,7 +57,7 @@ impl Address {
 }
 
 impl fmt::Display for Address {
-    /// As [`Address::parse`] takes it.
+    /// In the form that [`Address::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Unix(path) => path.display().fmt(f),

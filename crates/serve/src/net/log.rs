@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const LINES_MAX: u32 = 50;
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// A log of lines.
+/// Writes lines for the operator: at most 50 in 10 s, then how many were left out.
 pub struct Log {
     sink: Box<dyn Fn(&str) + Send + Sync>,
     said: Mutex<Said>,
@@ -17,7 +17,7 @@ pub struct Log {
 
 #[derive(Debug, Default)]
 struct Said {
-    /// When the period began.
+    /// Beginning of the period.
     since: Option<Instant>,
     lines: u32,
     left_out: u64,

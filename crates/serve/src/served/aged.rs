@@ -10,9 +10,9 @@ use nvlab_run::{OnProgress, Preparation};
 
 /// The state a new device is brought to.
 pub struct Aging<'a> {
-    /// The state.
+    /// What is written to it before it is served.
     pub preparation: Preparation,
-    /// Where prepared devices are kept.
+    /// Prepared devices of earlier runs, to begin from one; `None`: always prepare.
     pub shelf: Option<&'a Shelf>,
     /// Told what is done; returns false to stop.
     pub on_progress: OnProgress<'a>,

@@ -1,32 +1,32 @@
-//! The counts of a served device.
+//! The counts of a served device: requests, power cuts, wear.
 
 use nvlab_run::device::{Counters, Observed};
 use nvlab_run::meter::Totals;
 use nvlab_units::{Span, Time};
 
-/// A power cut.
+/// A power cut and the recovery from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Operations before it.
+    /// Operations begun before it.
     pub operations: u64,
-    /// The device's time.
+    /// When the power failed, in the device's time.
     pub at: Time,
-    /// How long the controller took to recover.
+    /// Simulated time that the controller took to recover.
     pub recovery: Span,
 }
 
 /// Requests to a device and what it did, since the power came back last.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Requests by kind.
+    /// Requests, by kind, with their latency.
     pub totals: Totals,
-    /// Counts of the controller.
+    /// What the controller counts.
     pub device: Counters,
-    /// Power cuts.
+    /// Power cuts since the device was opened.
     pub cuts: u64,
-    /// The last power cut.
+    /// The latest of them.
     pub last_cut: Option<Cut>,
-    /// The device's time.
+    /// When this was counted, in the device's time.
     pub now: Time,
     /// Why the device is lost, if it is.
     pub lost: Option<String>,
@@ -37,13 +37,13 @@ pub struct Counts {
 /// Erases of blocks since they were new.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wear {
-    /// The least of any block.
+    /// Erases of the least worn block.
     pub min: u32,
-    /// The mean of all blocks.
+    /// Mean erases of a block.
     pub mean: f64,
-    /// The most of any block.
+    /// Erases of the most worn block.
     pub max: u32,
-    /// The rated endurance of a block.
+    /// Erases that the part is rated for.
     pub rated: u32,
 }
 

@@ -39,20 +39,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use watching::Gate;
 
-/// How a design is served.
+/// How a design becomes a served device.
 #[derive(Clone, Debug, Default)]
 pub struct DriveOptions {
     /// Folder of the state; `None`: the device is forgotten at the end.
     pub state: Option<PathBuf>,
     /// Seed of the device's random choices; an existing device keeps its own.
     pub seed: u64,
-    /// When requests are answered.
+    /// Whether replies are held until the modelled device would send them.
     pub time: TimeMode,
     /// The power fails during this operation, counted from 1.
     pub cut_at: Option<u64>,
     /// The device lies: FLUSH and FUA are acknowledged and not performed.
     pub ignore_flush: bool,
-    /// Requests are recorded ([`Drive::take_record`]).
+    /// Whether requests are recorded ([`Drive::take_record`]).
     pub record: bool,
 }
 
@@ -67,14 +67,14 @@ pub type Due = Option<Instant>;
 
 type OnCut = Box<dyn Fn(Cut) + Send>;
 
-/// A served device.
+/// A device that several front ends and clients use at the same time.
 pub struct Drive {
     name: String,
     design: Design,
     capacity_bytes: u64,
     unit_bytes: u32,
     trims_last: bool,
-    /// Its bytes can be read in place.
+    /// Whether its bytes can be read in place.
     shows: bool,
     start: Start,
     prepared: Option<Precondition>,
@@ -82,7 +82,7 @@ pub struct Drive {
     /// How often the power came back; changed under the lock.
     power: Arc<AtomicU64>,
     late: Collected,
-    /// See `watching`.
+    /// Set while it is paused: see `watching`.
     paused: AtomicBool,
     gate: Gate,
     inner: Mutex<Inner>,
@@ -97,7 +97,7 @@ struct Inner {
     under_way: Outstanding,
     queue: u32,
     clock: Clock,
-    /// The same as in [`Drive`].
+    /// Shared with [`Drive`].
     power: Arc<AtomicU64>,
     operations: u64,
     cut_at: Option<u64>,
@@ -182,11 +182,11 @@ impl Drive {
         self
     }
 
-    /// Name of the design.
+    /// What the design calls itself; exports and pages use it.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Bytes.
+    /// Bytes that the host can address.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
@@ -194,12 +194,12 @@ impl Drive {
     pub fn unit_bytes(&self) -> u32 {
         self.unit_bytes
     }
-    /// How it was found.
+    /// Whether it is new, was closed, or was killed.
     pub fn start(&self) -> Start {
         self.start
     }
 
-    /// How it was prepared, if it is new and was.
+    /// How it was prepared; `None` if it was not, or is not new.
     pub fn prepared(&self) -> Option<&Precondition> {
         self.prepared.as_ref()
     }
@@ -214,12 +214,12 @@ impl Drive {
         })
     }
 
-    /// Begins a session.
+    /// A session that ends when the power fails next.
     pub fn session(&self) -> Session {
         Session { power: self.power.load(Ordering::Acquire) }
     }
 
-    /// True until the power fails.
+    /// False once the power failed after the session began.
     pub fn is_current(&self, session: Session) -> bool {
         self.power.load(Ordering::Acquire) == session.power
     }
@@ -241,7 +241,7 @@ impl Drive {
         self.late.add(due, at);
     }
 
-    /// How late held replies were so far.
+    /// By how much held replies were sent late so far.
     pub fn lateness(&self) -> Lateness {
         self.late.so_far()
     }
@@ -259,7 +259,7 @@ impl Drive {
         }
     }
 
-    /// Reads bytes into `into` at once.
+    /// Fills `into` before it returns; the reply may be due later.
     pub fn read(&self, session: Session, offset: u64, into: &mut [u8]) -> Result<Due, DriveError> {
         self.check(offset, into.len() as u64)?;
         let bytes = into.len() as u32;
@@ -329,7 +329,7 @@ impl Drive {
         inner.cut_at = Some(inner.operations.saturating_add(operations));
     }
 
-    /// The counts so far.
+    /// What was requested and done since the power came back last.
     pub fn counts(&self) -> Counts {
         let inner = self.inner();
         let now = inner.clock.now();

@@ -1,12 +1,12 @@
-//! Why a request was not served.
+//! The errors of a request to a served device.
 
 use nvlab_controller::ControllerError;
 use thiserror::Error;
 
-/// Why a request was not served.
+/// Why a request failed; each front end has its own error number for it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DriveError {
-    /// It reaches past the end.
+    /// The range ends beyond the device.
     #[error("it extends past the end of the device")]
     Range,
     /// It cannot be done quickly, and was requested only if quick.
@@ -15,7 +15,7 @@ pub enum DriveError {
     /// The device has no space left: it is worn out.
     #[error("{0}")]
     NoRoom(ControllerError),
-    /// The device failed this request.
+    /// The controller failed this request only.
     #[error("{0}")]
     Device(ControllerError),
     /// The model's time is over ([`nvlab_units::Time::is_over`]).

@@ -7,15 +7,15 @@ use std::time::Instant;
 /// How late held replies were. None was early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Held replies.
+    /// Replies that were held; those due at once are not counted.
     pub count: u64,
-    /// The mean.
+    /// Mean lateness.
     pub mean: Span,
-    /// The median.
+    /// Median lateness.
     pub p50: Span,
-    /// The 99th percentile.
+    /// Lateness that one reply in a hundred exceeds.
     pub p99: Span,
-    /// The largest.
+    /// The latest reply.
     pub max: Span,
 }
 
@@ -35,7 +35,6 @@ impl Collected {
         self.histogram().add(Span::from_ns(late.as_nanos() as u64));
     }
 
-    /// All so far.
     pub fn so_far(&self) -> Lateness {
         let late = self.histogram();
         match late.count() {

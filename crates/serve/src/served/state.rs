@@ -30,10 +30,10 @@ use std::path::Path;
 /// 4: an entry of the battery for each place in the buffer, and one more.
 const FORMAT: u32 = 4;
 
-/// How a device was found.
+/// What was in the state when the device was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It is new from the factory.
+    /// Nothing: the device is new from the factory.
     Fresh,
     /// It had been powered off in good order.
     Closed,
@@ -50,13 +50,13 @@ struct Record {
     design: Vec<String>,
 }
 
-/// A locked folder, or memory.
+/// Where the media of a device are: in a locked folder, or in memory that is forgotten.
 #[derive(Debug)]
 pub struct DeviceState {
     kept: Option<Kept>,
     start: Start,
     seed: u64,
-    /// All of the device will be written.
+    /// Whether all of the device will be written.
     filled: Cell<bool>,
 }
 
@@ -101,7 +101,7 @@ impl DeviceState {
         Ok(DeviceState { kept: Some(kept), start, seed, filled: Cell::default() })
     }
 
-    /// How it was found.
+    /// What was in it when it was opened.
     pub fn start(&self) -> Start {
         self.start
     }

@@ -5,32 +5,32 @@ use nvlab_run::device::{Counters, Fill, Maps, Observed};
 use nvlab_run::meter::Totals;
 use nvlab_units::{Span, Time};
 
-/// What a device looks like at a moment.
+/// The state of a device or a run at a moment, for a page.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// A run that issues its own requests; otherwise a device that is served to programs.
     pub is_run: bool,
-    /// Bytes for the host.
+    /// Bytes that the host can address.
     pub capacity_bytes: u64,
-    /// The device's time.
+    /// When this was so, in the device's time.
     pub now: Time,
     /// Requests since the power came back last.
     pub totals: Totals,
-    /// Counts of the controller.
+    /// What the controller counts.
     pub counters: Counters,
-    /// The inside of the device.
+    /// Maps, buffer and cleaning, where the device has them.
     pub inside: Inside,
-    /// Every power cut.
+    /// Power cuts since it was opened, oldest first.
     pub cuts: Vec<Cut>,
     /// Why the device is lost, if it is.
     pub lost: Option<String>,
-    /// No request is served.
+    /// True while no request is served.
     pub paused: bool,
-    /// The power can be cut.
+    /// Whether the power can be cut from the page.
     pub has_plug: bool,
-    /// It can be paused.
+    /// Whether it can be paused and resumed.
     pub has_pause: bool,
-    /// The requests can have another rate.
+    /// Whether the rate of its requests can be changed.
     pub has_rate: bool,
     /// What a run is doing, and the part of it that is done.
     pub phase: Option<(String, f64)>,
@@ -40,16 +40,16 @@ pub struct View {
     pub rate: Option<f64>,
     /// Seconds of the device's time in a second; `None`: as many as this machine can simulate.
     pub speed: Option<f64>,
-    /// More figures, with their names.
+    /// Further figures, each with its label.
     pub figures: Vec<(&'static str, u64)>,
-    /// It has ended.
+    /// Nothing will change any more.
     pub ended: bool,
 }
 
-/// What the maps and the gauges of a page show.
+/// Maps, gauges and cleaning of a device, as a page shows them.
 #[derive(Clone, Debug)]
 pub struct Inside {
-    /// How full the write buffer is.
+    /// Fill of the write buffer; `None` without one.
     pub buffer: Option<Fill>,
     /// The maps of the device, or why there are none.
     pub maps: Maps,

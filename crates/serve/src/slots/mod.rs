@@ -64,13 +64,13 @@ pub(crate) struct SlotLayout {
     unit_bytes: u64,
     units: u64,
     slots: u32,
-    /// What lies beyond the payload in the array, in the file.
+    /// Offset in the file of the part of the array beyond the payload.
     rest_at: u64,
     table_at: u64,
 }
 
 impl SlotLayout {
-    /// Of an array, or why there cannot be one.
+    /// For an array, or why none is possible.
     pub fn new(geometry: &Geometry) -> Result<SlotLayout, String> {
         let (units, unit_bytes) = (geometry.units(), geometry.unit_bytes as u64);
         if units > UNITS_MAX {
@@ -92,7 +92,6 @@ impl SlotLayout {
         self.rest_at
     }
 
-    /// Bytes of the file.
     pub fn bytes(&self) -> u64 {
         self.table_at + self.units * WORD
     }
@@ -116,7 +115,7 @@ pub(crate) struct Slots {
     /// Slots with what an earlier program left, not compared with checksums since.
     unverified: Set,
     names: Names,
-    /// An earlier program left something.
+    /// Whether an earlier program left something.
     found: bool,
     /// Offset and bytes of what was discarded in a file that was found, until it may be changed.
     postponed: Option<Vec<(u64, u64)>>,
@@ -206,7 +205,7 @@ impl Slots {
         (unit < self.layout.units).then_some(unit)
     }
 
-    /// Where in the file an offset beyond the payload is.
+    /// Offset in the file of an offset beyond the payload.
     #[inline]
     pub fn rest_at(&self, offset: u64) -> u64 {
         offset - self.layout.units * self.layout.unit_bytes + self.layout.rest_at
@@ -290,7 +289,7 @@ impl Slots {
         }
     }
 
-    /// Units become zeros.
+    /// Makes units read as zeros.
     pub fn write_zeros(&mut self, mapping: &mut Mapping, offset: u64, bytes: u64) {
         self.begin(mapping);
         let first = offset / self.layout.unit_bytes;
@@ -336,7 +335,7 @@ impl Slots {
         }
     }
 
-    /// Units lose their payload.
+    /// Drops the payload of units.
     pub fn discard(&mut self, mapping: &mut Mapping, offset: u64, bytes: u64) {
         if let Some(postponed) = &mut self.postponed {
             return postponed.push((offset, bytes));

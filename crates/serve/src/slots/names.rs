@@ -19,7 +19,7 @@ impl Names {
         self.beyond.get(slot as usize).is_some_and(|&beyond| beyond > 0)
     }
 
-    /// One more word is going to name a slot that has a name. False: it has so many that no other can be counted.
+    /// Counts one more word that is going to name a slot which has a name; false if the counter is full.
     #[inline]
     #[must_use]
     pub fn add(&mut self, slot: u32) -> bool {

@@ -1,4 +1,4 @@
-//! Which slots are free.
+//! The free slots of a file, and which of them is taken next.
 //!
 //! A free slot is *warm* if the host still has memory or disk for it, otherwise *cold*. The one that became free last is taken
 //! first: its pages are there, in the caches as a rule, so that writing to it costs no fresh page. Cold slots are taken lowest
@@ -31,7 +31,6 @@ impl Room {
         Room { warm: Vec::new(), cold, fresh, slots }
     }
 
-    /// Slots in use.
     pub fn used(&self) -> u32 {
         self.fresh - self.warm.len() as u32 - self.cold.count
     }
@@ -65,7 +64,6 @@ impl Room {
         })
     }
 
-    /// A slot is free again.
     #[inline]
     pub fn release(&mut self, slot: u32) {
         self.warm.push(slot);

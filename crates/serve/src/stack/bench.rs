@@ -20,16 +20,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is measured, and how long.
+/// Size, number and length of the measurements.
 #[derive(Clone, Debug)]
 pub struct StackOptions {
     /// Bytes of a request: a multiple of 4 KiB.
     pub bytes: u32,
     /// Bytes of each file and device that requests go to.
     pub file_bytes: u64,
-    /// Slices of each layer.
+    /// Slices of each layer and kind of request: one a round, in turn.
     pub rounds: u32,
-    /// How long a slice takes, about.
+    /// Roughly how long one slice takes.
     pub slice: Duration,
 }
 
@@ -39,14 +39,14 @@ impl Default for StackOptions {
     }
 }
 
-/// What was measured.
+/// The samples of all layers.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// How.
+    /// What it was measured with.
     pub options: StackOptions,
-    /// For each layer reads, then writes.
+    /// Layer by layer, reads before writes.
     pub series: Vec<Series>,
-    /// What was not measured, and why.
+    /// Layers that cannot be set up here, and why.
     pub missing: Vec<(Layer, String)>,
     /// Why idle processors slept, and what waking them takes is part of all that waits; `None`: they polled.
     pub asleep: Option<String>,
@@ -98,7 +98,7 @@ impl Layers {
         Ok(layers)
     }
 
-    /// What needs no rights and no modules.
+    /// Sets up the layers that need neither privileges nor modules.
     fn in_memory(&mut self, options: &StackOptions, drive: &Arc<Drive>) -> io::Result<()> {
         let (bytes, all) = (options.bytes, options.file_bytes);
         let new = || -> io::Result<File> {

@@ -6,39 +6,39 @@ use std::fmt;
 /// A layer above an instant device: everything from the program down to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// Loads and stores of mapped memory.
+    /// memcpy to or from a mapped file in memory.
     Memory,
     /// Loads and stores of a served memory window, all of it resident.
     Window,
-    /// First touches of mapped pages.
+    /// The same at the first touch of each page, mmap(2) included.
     Fault,
     /// A call of a RAM disk in this process.
     Call,
-    /// A system call that does nothing.
+    /// geteuid(2): the cost of entering and leaving the kernel.
     SystemCall,
-    /// A file in memory.
+    /// A file of tmpfs, by pread(2) and pwrite(2).
     Tmpfs,
-    /// A file in memory, through io_uring.
+    /// A file of tmpfs through io_uring, one request at a time.
     TmpfsRing,
     /// A loop device over a file in memory.
     Loop,
-    /// The same through io_uring.
+    /// A loop device through io_uring, one request at a time.
     LoopRing,
-    /// The same, 32 at a time.
+    /// A loop device through io_uring, 32 requests at a time.
     LoopRingDeep,
     /// The page cache of ext4 on the loop device.
     Ext4Cached,
     /// ext4 on the loop device, past the page cache.
     Ext4Direct,
-    /// The same through io_uring.
+    /// ext4 past the page cache, through io_uring.
     Ext4Ring,
-    /// ext4, durable after each request.
+    /// ext4 with fdatasync(2) after each write.
     Ext4DataSync,
-    /// ext4, durable with its times and sizes.
+    /// ext4 with fsync(2) after each write.
     Ext4Sync,
     /// XFS on a loop device, past the page cache.
     XfsDirect,
-    /// XFS, durable after each request.
+    /// XFS with fdatasync(2) after each write.
     XfsDataSync,
     /// The RAM disk as a file, by FUSE.
     Fuse,
@@ -114,12 +114,12 @@ impl Layer {
         }
     }
 
-    /// Its name.
+    /// What tables and the file of paths call it.
     pub fn name(self) -> &'static str {
         self.texts().0
     }
 
-    /// What one request is.
+    /// What one request is: the calls that are timed.
     pub fn method(self) -> &'static str {
         self.texts().1
     }

@@ -19,20 +19,20 @@ use std::str::FromStr;
 pub struct Path(&'static Plan);
 
 impl Path {
-    /// Every path.
+    /// Every path that can be taken apart.
     pub fn all() -> impl Iterator<Item = Path> {
         PLANS.iter().map(Path)
     }
-    /// What the command line calls it.
+    /// Its word on the command line.
     pub fn key(self) -> &'static str {
         self.0.key
     }
-    /// What it is.
+    /// A line that says which calls and layers it has.
     pub fn about(self) -> &'static str {
         self.0.about
     }
 
-    /// Whether it has writes only.
+    /// True if its last layer makes data durable: then it has no reads.
     pub fn writes_only(self) -> bool {
         !self.0.whole.has(Op::Read)
     }
@@ -101,18 +101,18 @@ fn basis(plan: &StagePlan) -> String {
     }
 }
 
-/// A stage as measured.
+/// One stage of a path, computed as a difference of layers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Its name.
+    /// What it does, in a few words.
     pub name: &'static str,
-    /// What it is.
+    /// Its kind, which plots colour it by.
     pub group: Group,
-    /// Nanoseconds; a difference may be negative.
+    /// Nanoseconds a request; a difference may be negative.
     pub ns: f64,
-    /// Its standard error.
+    /// Standard error of `ns`.
     pub error: f64,
-    /// Which difference it is.
+    /// The difference that `ns` is, in words.
     pub basis: String,
 }
 
@@ -122,7 +122,7 @@ impl Stage {
         self.ns.abs() <= 2.0 * self.error
     }
 
-    /// It takes time, and no processor.
+    /// Time passes without work of a processor.
     pub fn waits(&self) -> bool {
         self.group == Group::Waiting
     }
@@ -131,11 +131,11 @@ impl Stage {
 /// A path as stages, and its whole as measured in other rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
-    /// The path.
+    /// What was taken apart.
     pub path: Path,
-    /// Read or write.
+    /// Whether requests read or write.
     pub op: Op,
-    /// In order.
+    /// With `device` they add up to `whole`, but for noise.
     pub stages: Vec<Stage>,
     /// The copy in memory, in whose place a modelled device is.
     pub device: Stat,

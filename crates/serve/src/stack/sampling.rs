@@ -1,4 +1,4 @@
-//! Slices of requests and what they show.
+//! Samples of the time of a request: slices, rounds, medians and their errors.
 //!
 //! A slice is so many requests to one layer, one after the other; its sample is the mean of them. The slices of all layers are
 //! interleaved, so that what slows the machine for a while slows all of them.
@@ -12,20 +12,20 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What a time is of.
+/// Which part of a request's time is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// On the wall clock.
+    /// All of it, on the wall clock.
     Wall,
     /// Of a processor, by the thread that makes the requests: in the program and in the kernel.
     Client,
-    /// Of a processor, by others: a server's threads, the kernel's workers.
+    /// Processor time of others: a server's threads, the kernel's workers.
     Server,
-    /// The same, as far as the program waited for it: what others do while it works itself does not count.
+    /// The part of `Server` that the program waited for: work of others while it works itself does not count.
     Waited,
     /// Without a processor: wall minus client and waited.
     Wait,
-    /// Without a processor for the program: wall minus client. For paths on which nobody else has to work first.
+    /// Time the program is without a processor: wall minus client. For paths on which nobody else has to work first.
     Away,
 }
 
@@ -53,30 +53,30 @@ impl Sample {
     }
 }
 
-/// Which rounds count.
+/// Which rounds count: a whole is compared with stages from other rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounds {
-    /// Every one.
+    /// Every round.
     All,
     /// The first, the third and so on.
     Odd,
-    /// The others.
+    /// The second, the fourth and so on.
     Even,
 }
 
 /// Many samples in short, in nanoseconds a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stat {
-    /// The median.
+    /// Half of the samples are below it.
     pub median: f64,
     /// Its standard error, from the interquartile range of the samples (as if they were normally distributed).
     pub error: f64,
-    /// The interquartile range.
+    /// The interquartile range: half of the samples lie in a range of this width.
     pub spread: f64,
 }
 
 impl Stat {
-    /// Of samples, of which there is at least one.
+    /// Of at least one sample.
     pub fn of(mut samples: Vec<f64>) -> Stat {
         samples.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| {
@@ -94,13 +94,13 @@ impl Stat {
 /// The samples of requests of one kind to one layer, one a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The layer.
+    /// Where the requests went.
     pub layer: Layer,
-    /// Read or write.
+    /// Whether they read or write.
     pub op: Op,
-    /// Requests of a slice.
+    /// Requests of each slice, over which a sample is the mean.
     pub requests: u32,
-    /// A sample for each round.
+    /// One for each round, in order.
     pub samples: Vec<Sample>,
     /// Rounds in which every try was disturbed by other programs.
     pub disturbed: u32,
@@ -124,7 +124,7 @@ pub(super) struct Slicer {
     offsets: Vec<u64>,
     workers: Vec<PathBuf>,
     threads: Vec<PathBuf>,
-    /// What a slice without requests takes: the clocks.
+    /// Time of a slice without requests, which is that of reading the clocks.
     clocks: Sample,
 }
 
@@ -147,7 +147,7 @@ impl Slicer {
             Sample { wall: median(|s| s.wall), client: median(|s| s.client), server: median(|s| s.server) };
     }
 
-    /// How many requests take about as long as `slice`.
+    /// Number of requests that take about as long as `slice`.
     pub fn count(&self, probe: &mut dyn Probe, op: Op, slice: Duration) -> io::Result<u32> {
         let mut count = 1;
         // Memory is allocated and code is read at the first ones.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_split() {
+    fn series_are_split_into_odd_and_even_rounds() {
         let wall = |wall| Sample { wall, client: 1.0, server: 0.5 };
         let samples = vec![wall(10.0), wall(20.0), wall(12.0)];
         let series = Series { layer: Layer::Tmpfs, op: Op::Read, requests: 1, samples, disturbed: 0 };

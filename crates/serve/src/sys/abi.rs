@@ -33,15 +33,10 @@ pub const READY: u64 = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// [`MAGIC`].
     pub magic: u64,
-    /// Its kind.
     pub kind: u64,
-    /// First value.
     pub a: u64,
-    /// Second value.
     pub b: u64,
-    /// Third value.
     pub c: u64,
 }
 

@@ -40,13 +40,11 @@ pub fn coarse_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// The user of this process.
 pub fn user() -> u32 {
     // SAFETY: no arguments, and it cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// The group of this process.
 pub fn group() -> u32 {
     // SAFETY: no arguments, and it cannot fail.
     unsafe { libc::getegid() }

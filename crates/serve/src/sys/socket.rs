@@ -55,7 +55,6 @@ impl Socket {
         unsafe { Ok(Socket(OwnedFd::from_raw_fd(check(libc::socket(libc::AF_UNIX, kind, 0))?))) }
     }
 
-    /// Waits for the next connection.
     pub fn accept(&self) -> io::Result<Socket> {
         // SAFETY: the address is not asked for; the new descriptor is owned by nobody else.
         unsafe {
@@ -102,7 +101,6 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends a packet.
     pub fn send(&self, message: &Message, fd: Option<RawFd>) -> io::Result<()> {
         let mut control = Control([0; 64]);
         let mut vector =

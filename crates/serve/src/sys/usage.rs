@@ -11,14 +11,13 @@ use std::time::Duration;
 pub struct Usage {
     /// Of the calling thread.
     pub thread: Duration,
-    /// Of all threads of this process.
+    /// Summed over all threads of this process.
     pub process: Duration,
     /// How often a thread of this process had to leave a processor to somebody else.
     pub preempted: u64,
 }
 
 impl Usage {
-    /// Until now.
     pub fn now() -> Usage {
         Usage {
             thread: clock(libc::CLOCK_THREAD_CPUTIME_ID),
@@ -62,10 +61,9 @@ fn status(name: &str) -> io::Result<u64> {
     kib.map(|kib| kib << 10).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// What the scheduler counted for some threads.
+/// Counts of the scheduler, summed over some threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Time on a processor.
     pub ran: Duration,
     /// Time in the queue for one.
     pub queued: Duration,

@@ -33,7 +33,6 @@ const BUFFER_SEGMENTS: u32 = 1;
 /// The configuration of the controller and its media.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageDeviceConfig {
-    /// The controller.
     pub envy: EnvyConfig,
     /// The flash array; its pages are 4 KiB.
     pub nor: NorConfig,

@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_neighbours() {
+    fn neighbouring_pages_form_runs() {
         let runs = |pages: &[u32]| Runs(pages).map(|run| (run.first, run.count)).collect::<Vec<_>>();
         assert_eq!(runs(&[3, 4, 5, 9, 11, 12]), [(3, 3), (9, 1), (11, 2)]);
         assert_eq!(runs(&[]), []);

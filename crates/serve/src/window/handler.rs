@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     /// Written to wake the handler for something other than a fault.
     bell: File,
     stop: AtomicBool,
-    /// The handler failed.
+    /// Set when the handler has failed.
     ended: AtomicBool,
 }
 

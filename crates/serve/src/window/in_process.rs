@@ -25,7 +25,7 @@ impl Window {
         Ok(Window { mapping, service })
     }
 
-    /// How it was found.
+    /// What was in the state when the window was opened.
     pub fn found(&self) -> &Found {
         self.service.found()
     }
@@ -40,12 +40,12 @@ impl Window {
         self.mapping.as_ref().expect("a window is mapped until it is closed")
     }
 
-    /// The bytes.
+    /// The whole window; an access to an absent page waits for the device.
     pub fn as_slice(&self) -> &[u8] {
         self.mapping().as_slice()
     }
 
-    /// The bytes, mutable.
+    /// As `as_slice`; a store to a clean page marks it dirty.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         self.mapping.as_mut().expect("a window is mapped until it is closed").as_mut_slice()
     }
@@ -55,7 +55,7 @@ impl Window {
         self.mapping().start()
     }
 
-    /// Bytes.
+    /// A multiple of 4 KiB.
     pub fn len(&self) -> usize {
         self.mapping().len()
     }
@@ -71,7 +71,7 @@ impl Window {
         self.service.sync()
     }
 
-    /// The counts so far.
+    /// What was counted since the window was opened.
     pub fn stats(&self) -> WindowStats {
         self.service.stats()
     }

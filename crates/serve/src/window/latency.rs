@@ -11,24 +11,24 @@ use std::time::Instant;
 /// Where the handler runs while a thread faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Wherever the system schedules it.
+    /// Wherever the scheduler puts it.
     Free,
-    /// Both on one core.
+    /// On the core of the thread.
     Same,
-    /// On the next core.
+    /// On the next core after that of the thread.
     Apart,
 }
 
-/// Nanoseconds of one kind of access.
+/// Quantiles of one kind of access, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// The median.
+    /// Half of the accesses take longer.
     pub median_ns: u64,
-    /// The 99th percentile.
+    /// One access in a hundred takes longer.
     pub p99_ns: u64,
 }
 
-/// The four kinds.
+/// The four kinds of access to a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// A load of a resident page: the cost of the machine and of reading the clock.

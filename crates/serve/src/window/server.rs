@@ -46,7 +46,7 @@ impl WindowServer {
         Ok(WindowServer { door, service, face, library })
     }
 
-    /// How the window was found.
+    /// What was in the state when the window was opened.
     pub fn found(&self) -> &Found {
         self.service.found()
     }
@@ -62,7 +62,7 @@ impl WindowServer {
         Arc::new(WatchedWindow::new(name, Arc::clone(self.service.shared())))
     }
 
-    /// Bytes of the window.
+    /// A multiple of 4 KiB.
     pub fn bytes(&self) -> u64 {
         self.service.bytes()
     }
@@ -90,7 +90,7 @@ impl WindowServer {
         command.status().map_err(|source| ServeError::Program { program: program.into(), source })
     }
 
-    /// The counts so far.
+    /// What was counted since the window was opened.
     pub fn stats(&self) -> WindowStats {
         self.service.stats()
     }

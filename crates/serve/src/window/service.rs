@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The options of a window.
+/// How a window is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
     /// Bytes, a multiple of 4 KiB. `None`: as many as the state has, or [`WindowOptions::BYTES`].
@@ -25,7 +25,7 @@ pub struct WindowOptions {
     pub state: Option<PathBuf>,
     /// Bytes that may be resident, at least 64 KiB. `None`: a quarter of the window.
     pub resident_bytes: Option<u64>,
-    /// When a fault is answered.
+    /// Whether faults are answered as late as the modelled device would.
     pub time: TimeMode,
     /// Pages evicted together, at most a quarter of the resident ones; 1 shows the cost of each eviction.
     pub evict_pages: u32,
@@ -34,7 +34,7 @@ pub struct WindowOptions {
 }
 
 impl WindowOptions {
-    /// The default size in bytes.
+    /// Size of a new window without `bytes`: 256 MiB.
     pub const BYTES: u64 = 256 << 20;
 }
 

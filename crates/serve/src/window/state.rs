@@ -27,10 +27,10 @@ use std::path::{Path, PathBuf};
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 const FORMAT: u32 = 1;
 
-/// How a window was found.
+/// What was in the state when the window was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It did not exist.
+    /// Nothing: the window is new.
     Fresh,
     /// It had been closed in good order.
     Closed,
@@ -38,7 +38,7 @@ pub enum Found {
     Resident,
     /// Its processes had been killed and the resident pages are lost: what had not been written back is gone.
     Lost {
-        /// The machine was restarted since; otherwise somebody removed the file.
+        /// Whether the machine was restarted since; if not, the file was removed.
         restarted: bool,
     },
 }

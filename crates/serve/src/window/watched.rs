@@ -13,7 +13,6 @@ pub(super) struct WatchedWindow {
 }
 
 impl WatchedWindow {
-    /// Of an open window.
     pub fn new(name: &str, shared: Arc<Shared>) -> WatchedWindow {
         WatchedWindow { name: name.to_string(), shared }
     }

@@ -113,7 +113,7 @@ fn open(state: &Path) -> WindowServer {
 
 /// Not a test of its own: the server and its program, each a process that can be killed.
 #[test]
-fn other_process() {
+fn program_with_a_heap_in_a_window() {
     let Ok(arguments) = std::env::var(SERVER) else { return };
     let arguments: Vec<&str> = arguments.split('\n').collect();
     let [state, ack, what] = arguments[..] else { panic!("three arguments") };
@@ -121,7 +121,7 @@ fn other_process() {
         return program(what, Path::new(ack));
     }
     let server = open(Path::new(state));
-    let arguments = ["--exact", "heap::other_process", "--nocapture"].map(Into::into);
+    let arguments = ["--exact", "heap::program_with_a_heap_in_a_window", "--nocapture"].map(Into::into);
     let status = server.run(std::env::current_exe().unwrap().as_os_str(), &arguments).unwrap();
     let found = server.found().clone();
     server.close().unwrap();
@@ -133,7 +133,7 @@ fn other_process() {
 
 fn start(state: &Path, ack: &Path, what: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "heap::other_process", "--nocapture"])
+        .args(["--exact", "heap::program_with_a_heap_in_a_window", "--nocapture"])
         .env(SERVER, [state.to_str().unwrap(), ack.to_str().unwrap(), what].join("\n"))
         .stdout(Stdio::null())
         .spawn()
@@ -154,7 +154,7 @@ fn kill(process: u64) {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost() {
+fn a_killed_heap_in_a_window_loses_nothing_acknowledged() {
     let folder = Folder::new("heap");
     if permitted(WindowServer::open(&options(PAGES, RESIDENT, None))).is_none() {
         return;

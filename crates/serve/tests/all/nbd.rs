@@ -272,7 +272,7 @@ fn a_deep_queue_is_answered_also_at_the_end() {
 
 /// In real time an answer is not early, and the queue is not served one by one.
 #[test]
-fn real_time_is_the_models() {
+fn nbd_replies_take_the_time_of_the_model() {
     let served = serve("real", &DriveOptions { time: TimeMode::Slower(20), ..fast() });
     let mut client = connect(&served.path, false);
     for i in 0..16u64 {

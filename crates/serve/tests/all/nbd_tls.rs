@@ -131,7 +131,7 @@ fn what_is_written_is_read_again_by_several_clients() {
 
 /// In real time one thread reads the connection while another writes it.
 #[test]
-fn a_deep_queue_is_answered_also_at_the_end() {
+fn a_deep_queue_is_answered_also_at_the_end_over_tls() {
     for time in [TimeMode::Fast, TimeMode::Real] {
         let mut served = serve(&format!("deep-{time:?}"), time, true, false);
         let mut client = connect(&served, false);

@@ -36,7 +36,7 @@ fn window(server: &WindowServer) -> OsString {
     window.1
 }
 
-/// Not a test of its own: the server of `nothing_acknowledged_is_lost`, in a process that can be killed.
+/// Not a test of its own: the server of `kills_of_program_and_server_lose_nothing_acknowledged`, in a process that can be killed.
 #[test]
 fn served_by_another_process() {
     let Ok(arguments) = std::env::var("NVLAB_TEST_SERVER") else { return };
@@ -142,7 +142,7 @@ fn advance(model: &mut BTreeMap<u64, u64>, operations: std::ops::RangeInclusive<
 /// A hash table four times as large as what is resident; the program, the server, or both are killed at random
 /// moments, also while the server writes back. Every acknowledged value is found, and nothing that was never stored.
 #[test]
-fn nothing_acknowledged_is_lost() {
+fn kills_of_program_and_server_lose_nothing_acknowledged() {
     let folder = Folder::new("killed");
     if permitted(WindowServer::open(&options(PAGES, RESIDENT, None))).is_none() {
         return;
@@ -264,7 +264,7 @@ fn a_lifeline_and_nothing_else_ends_the_program() {
 }
 
 #[test]
-fn corners_of_mapping() {
+fn a_window_is_mapped_in_every_allowed_way() {
     let folder = Folder::new("corners");
     let Some(server) = permitted(WindowServer::open(&options(PAGES, RESIDENT, None))) else { return };
     let status = run(&server, &folder.program("corners"), &[]);

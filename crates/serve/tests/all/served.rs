@@ -251,7 +251,7 @@ fn the_power_fails_during_the_operation_that_was_named() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn a_state_of_another_device_says_why() {
     let folder = Folder::new("served-wrong");
     drop(open(1, Some(&folder.0)));
     let other =

@@ -86,7 +86,7 @@ fn a_medium_that_is_missing_is_named_and_not_made() {
 
 /// What should be a file and is something else is an error, not a wait.
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_state_with_other_things_than_files_is_refused() {
     for name in ["device.json", "nand", "lock"] {
         for kind in ["fifo", "link", "folder"] {
             let folder = Folder::new(&format!("states-{kind}-{name}"));

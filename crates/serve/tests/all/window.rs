@@ -102,7 +102,7 @@ fn what_was_synced_survives_without_the_resident_pages() {
 
 /// Threads store to words of their own on shared pages, while a quarter of them is resident: no store is lost.
 #[test]
-fn threads_fault_together() {
+fn stores_of_threads_to_shared_pages_are_not_lost() {
     const THREADS: usize = 4;
     let options = WindowOptions { evict_pages: 8, ..options(256, 64, None) };
     let Some(window) = open(&options) else { return };
@@ -132,7 +132,7 @@ fn threads_fault_together() {
 
 /// In real time a store waits for the device where the model says so; in fast time it does not.
 #[test]
-fn real_time_is_the_models() {
+fn faults_take_the_time_of_the_model() {
     let [mut real, mut fast] = [TimeMode::Real, TimeMode::Fast].map(|time| {
         let mut window = open(&WindowOptions { time, evict_pages: 1, ..options(256, 16, None) })?;
         let begun = Instant::now();
@@ -155,7 +155,7 @@ fn real_time_is_the_models() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn a_window_that_cannot_be_opened_says_why() {
     let why = |options: &WindowOptions| Window::open(options).unwrap_err().to_string();
     if open(&options(64, 16, None)).is_none() {
         return;

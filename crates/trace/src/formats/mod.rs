@@ -21,9 +21,9 @@ use crate::text::writer::Writer;
 
 /// What is done with the reader of a text format, whichever it is.
 pub(crate) trait Visitor {
-    /// What comes of it.
+    /// What the caller gets for any format.
     type Output;
-    /// Does it.
+    /// Called once, with the reader of the format.
     fn visit<F: LineFormat>(self, reader: F) -> Self::Output;
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Version {
     Two,
 }
 
-/// What of a record matters.
+/// The fields of a record that are used.
 struct Record {
     op_code: u16,
     version: u16,
@@ -53,7 +53,6 @@ impl Version {
         }
     }
 
-    /// Reads a record.
     fn record(self, bytes: &[u8]) -> Record {
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

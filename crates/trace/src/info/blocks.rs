@@ -35,7 +35,6 @@ impl Intervals {
         });
     }
 
-    /// Bytes in the set.
     pub fn total(mut self) -> u64 {
         self.merge();
         self.merged.iter().map(|&(start, end)| end - start).sum()
@@ -74,7 +73,6 @@ impl BlockCounts {
         self.gathered.clear();
     }
 
-    /// The counts, the largest first.
     pub fn into_sorted_counts(mut self) -> Vec<u32> {
         self.merge();
         let mut counts: Vec<u32> = self.merged.iter().map(|&(_, count)| count).collect();

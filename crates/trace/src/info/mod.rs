@@ -19,29 +19,29 @@ use std::fmt;
 pub const BLOCK_BYTES: u64 = 4096;
 const MINUTE_PS: u64 = 60_000_000_000_000;
 
-/// Figures of one kind of request.
+/// Count and size of the reads, writes or trims of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpInfo {
-    /// How many.
+    /// How many there are.
     pub requests: u64,
-    /// Bytes in all.
+    /// Sum of their lengths.
     pub bytes: u64,
 }
 
-/// Statistics of a trace.
+/// What `nvlab trace info` prints of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceInfo {
     /// The format it was first read from.
     pub origin: String,
-    /// All requests.
+    /// Requests of all kinds, flushes included.
     pub requests: u64,
-    /// Reads.
+    /// Those of them that read.
     pub reads: OpInfo,
-    /// Writes.
+    /// Those that write.
     pub writes: OpInfo,
-    /// Trims.
+    /// Those that trim.
     pub trims: OpInfo,
-    /// Flushes.
+    /// Those that flush: they have no bytes.
     pub flushes: u64,
     /// From the first request to the last.
     pub duration: Span,
@@ -55,9 +55,9 @@ pub struct TraceInfo {
     pub end_bytes: u64,
     /// Mean size of reads, writes and trims.
     pub size_mean_bytes: f64,
-    /// Median size.
+    /// Median size of reads, writes and trims.
     pub size_p50_bytes: u32,
-    /// Largest size.
+    /// Largest size of a read, write or trim.
     pub size_max_bytes: u32,
     /// Share of reads and writes that begin where the previous one of the same kind and volume ended.
     pub sequential_share: f64,
@@ -66,7 +66,7 @@ pub struct TraceInfo {
     /// The exponent of the Zipf distribution that makes the counts of written blocks most likely; `None` if
     /// too few are written to say.
     pub zipf_theta: Option<f64>,
-    /// Mean gap between requests.
+    /// Mean time from one request to the next.
     pub gap_mean: Span,
     /// 99 of 100 gaps are no longer.
     pub gap_p99: Span,
@@ -241,7 +241,7 @@ fn long_time(span: Span) -> String {
     }
 }
 
-/// The columns of [`head`].
+/// Names of the columns of [`head`], for programs.
 pub const HEAD_COLUMNS: [&str; 6] = ["time_s", "op", "offset", "bytes", "volume", "fua"];
 
 /// The first `count` requests as rows of a table with [`HEAD_COLUMNS`].

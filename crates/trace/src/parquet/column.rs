@@ -4,40 +4,40 @@ use std::borrow::Cow;
 
 pub use parquet::data_type::ByteArray as Text;
 
-/// A column of a table.
+/// A column of a Parquet table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableField {
-    /// Its name.
+    /// Its name at the root of the schema.
     pub name: String,
-    /// What matters of its type before its values are known.
+    /// What its type says before its values are read.
     pub kind: FieldKind,
 }
 
-/// What the values of a column are.
+/// What matters of a column's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// Real numbers.
+    /// FLOAT or DOUBLE.
     Real,
-    /// Timestamps, in units of so many picoseconds.
+    /// Timestamps, in units of this many picoseconds.
     Timestamp(u64),
-    /// Something else.
+    /// Any other type: its values say what it is.
     Other,
 }
 
 /// The values of a column in some rows.
 #[derive(Clone, Debug)]
 pub enum Cells {
-    /// Whole numbers.
+    /// Integers that may be negative.
     Signed(Vec<i64>),
-    /// Whole numbers from 0 on.
+    /// Integers from 0 on.
     Unsigned(Vec<u64>),
-    /// Real numbers.
+    /// Floating-point numbers.
     Real(Vec<f64>),
-    /// True or false.
+    /// Booleans.
     Flags(Vec<bool>),
-    /// Texts.
+    /// Strings of bytes, usually UTF-8.
     Texts(Vec<Text>),
-    /// In this row there is none.
+    /// This row has no value, and the batch cannot be used.
     Missing(usize),
     /// They are of a type of this name, which no part of a request has.
     Other(String),

@@ -44,7 +44,7 @@ impl<R: ChunkReader + 'static> TableFile<R> {
         self.file.metadata().file_metadata().num_rows().try_into().unwrap_or(0)
     }
 
-    /// The values of these columns, in batches of so many rows at most; none spans two row groups.
+    /// The values of these columns, in batches of at most `rows` rows; none spans two row groups.
     pub fn batches(self, columns: Vec<usize>, rows: usize) -> Batches<R> {
         Batches { table: self, columns, rows, group: 0, readers: Vec::new(), left: 0 }
     }
@@ -111,11 +111,11 @@ pub(super) struct Batches<R: ChunkReader> {
     table: TableFile<R>,
     columns: Vec<usize>,
     rows: usize,
-    /// The next row group.
+    /// Index of the next row group.
     group: usize,
     /// Of the row group that is being read; `None`: the column is nested.
     readers: Vec<Option<ColumnReader>>,
-    /// Its rows that are left.
+    /// Rows of this row group that are left.
     left: usize,
 }
 

@@ -29,7 +29,7 @@ const PARTITION: &str = "volume=";
 const ENDING: &str = "parquet";
 /// Rows of a batch, at least.
 const BATCH_ROWS_MIN: usize = 1 << 10;
-/// Batches of all files together hold so many rows, unless there are very many files.
+/// Rows in the batches of all files together, unless there are very many files.
 const ROWS_HELD: usize = 4 * BATCH_ROWS;
 /// Files open at once, at most.
 const FILES_MAX: usize = 4096;

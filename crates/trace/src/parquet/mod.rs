@@ -182,7 +182,7 @@ struct Row {
 struct Table {
     file: String,
     batches: Box<dyn Iterator<Item = Batch> + Send>,
-    /// The columns in a batch.
+    /// Names of the columns in a batch.
     names: Vec<String>,
     layout: Layout,
     /// Its times are whole numbers of this.
@@ -212,7 +212,7 @@ impl Table {
         Ok(Table { file, batches, names, layout, tick_ps, volume: None, row_count, read: 0 })
     }
 
-    /// All requests.
+    /// Turns the cells of a batch into requests.
     fn requests(
         mut self,
         options: &ReadOptions,

@@ -1,4 +1,4 @@
-//! Writing a table.
+//! Writes a trace as a Parquet table.
 
 use crate::columns::{Columns, FUA_BIT, op_of};
 use nvlab_table::{Cells, Field, Kind};

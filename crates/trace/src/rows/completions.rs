@@ -33,12 +33,11 @@ pub(crate) struct Completion {
 /// Volume, operation and address.
 type Key = (u16, u8, u64);
 
-/// A request in flight.
 struct Waiting {
-    /// Its row, counted from the begin of the trace.
+    /// Its row, counted from the beginning of the trace.
     row: usize,
     ticks: u64,
-    /// Bytes that are not done.
+    /// Bytes that have no completion yet.
     left: u64,
     /// The next one of its key.
     next: u32,
@@ -47,9 +46,9 @@ struct Waiting {
 /// A part whose last requests may still end.
 struct Held {
     columns: Columns,
-    /// In ticks.
+    /// The response time of each row, in ticks.
     response: Vec<u64>,
-    /// Rows before it.
+    /// Number of rows before these.
     start: usize,
 }
 
@@ -60,7 +59,7 @@ pub(crate) struct Ends {
     /// The first and the last request in flight of each key, as places in `waiting`.
     in_flight: HashMap<Key, (u32, u32)>,
     waiting: Vec<Waiting>,
-    /// Places that are free.
+    /// Free places of `waiting`.
     free: Vec<u32>,
     held: Option<Held>,
     /// Rows so far.
@@ -81,7 +80,6 @@ impl Ends {
         self.completions.extend(other.completions.iter().map(known));
     }
 
-    /// Forgets the completions.
     pub fn clear(&mut self) {
         self.completions.clear();
     }
@@ -131,7 +129,7 @@ impl Ends {
         }
     }
 
-    /// Keeps a request in flight.
+    /// Stores a request in flight; returns its place.
     fn place(&mut self, waiting: Waiting) -> u32 {
         match self.free.pop() {
             Some(place) => {

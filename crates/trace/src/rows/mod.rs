@@ -102,7 +102,6 @@ impl Rows {
         }
     }
 
-    /// Adds a flush.
     pub fn flush(&mut self, ticks: u64, volume: Option<u16>) {
         match volume {
             Some(volume) => self.put(ticks, 0, 0, Op::Flush as u8, volume),
@@ -296,7 +295,7 @@ impl Rows {
         self.store.len()
     }
 
-    /// Expects so many, counted like [`Rows::len`].
+    /// Makes room for `rows` requests, counted like [`Rows::len`].
     pub fn expect(&mut self, rows: usize) {
         self.store.expect(rows);
     }
@@ -307,7 +306,7 @@ pub(crate) struct Part {
     rows: Rows,
     /// The numbers that its volumes have in the whole, as far as they are known.
     codes: Vec<u16>,
-    /// The same of the volumes of its ends.
+    /// As `codes`, for the volumes of its completions.
     ended: Vec<u16>,
     /// How many of the names of volumes it skipped are known to the whole.
     others: usize,

@@ -132,7 +132,6 @@ impl Store {
         grow(&mut self.volume, rows);
     }
 
-    /// Forgets all rows.
     pub fn clear(&mut self) {
         for column in [&mut self.ticks, &mut self.offset, &mut self.response] {
             column.clear();

@@ -32,7 +32,7 @@ impl Role {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// As in `columns=`.
+    /// The name that `columns=` has for it.
     pub name: String,
     pub role: Role,
 }

@@ -154,7 +154,7 @@ fn missing(columns: &[Column]) -> Option<&'static str> {
     needed.into_iter().find(|(role, _)| !has(*role)).map(|(_, name)| name)
 }
 
-/// What a name means.
+/// The role of a column of this name.
 fn role_of(name: &str) -> Option<Role> {
     match name {
         "-" => return Some(Role::Aside),

@@ -61,7 +61,7 @@ pub(crate) struct Known {
     bytes: u128,
     mask: u128,
     length: usize,
-    /// 0: nothing is known.
+    /// How many fields are known; 0: none.
     fields: u32,
 }
 

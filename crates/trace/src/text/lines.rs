@@ -51,7 +51,6 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Its bytes.
     #[inline]
     pub fn text(self) -> &'a [u8] {
         self.slice(0, self.bytes)
@@ -70,7 +69,7 @@ impl<'a> Line<'a> {
         self.text[place..].first_chunk().expect("what is around a line can be read")
     }
 
-    /// A part of it.
+    /// The bytes `from..to` of the line.
     #[inline(always)]
     pub fn slice(self, from: usize, to: usize) -> &'a [u8] {
         &self.text[BEFORE + from..BEFORE + to]

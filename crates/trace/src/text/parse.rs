@@ -58,7 +58,7 @@ struct Slot<F> {
     format: F,
     part: Part,
     lines: u64,
-    /// As far as can be told from the block alone.
+    /// Whether it is right, as far as the block alone can tell.
     is_good: bool,
 }
 
@@ -74,7 +74,7 @@ impl<F: LineFormat> Slot<F> {
     }
 }
 
-/// What was read so far.
+/// The state of parsing after some blocks.
 struct Parser<'a, F> {
     path: &'a Path,
     skip_bad: u64,
@@ -82,7 +82,7 @@ struct Parser<'a, F> {
     format: F,
     rows: Rows,
     lines: u64,
-    /// Bytes of these lines.
+    /// Bytes of the lines so far.
     bytes: u64,
     /// Bytes of the whole text; 0 if they are not known, or have been used to expect rows.
     expected_bytes: u64,
@@ -91,7 +91,7 @@ struct Parser<'a, F> {
 }
 
 impl<F: LineFormat> Parser<'_, F> {
-    /// Adds the next blocks.
+    /// Adds the blocks of all slots, in order.
     fn add_all(&mut self, slots: &mut [Slot<F>]) -> Result<(), TraceError> {
         for slot in slots.iter_mut().filter(|slot| !slot.block.is_empty()) {
             self.add(slot)?;
@@ -106,7 +106,7 @@ impl<F: LineFormat> Parser<'_, F> {
         Ok(())
     }
 
-    /// Adds the next block.
+    /// Adds the block of a slot.
     fn add(&mut self, slot: &mut Slot<F>) -> Result<(), TraceError> {
         if slot.is_good && self.format.is_free() && self.rows.append(&mut slot.part) {
             self.lines += slot.lines;

@@ -43,13 +43,13 @@ pub trait Addresses {
 /// A distribution that draws every slot anew: first a rank, neighbours among which are about equally likely, then the slot
 /// of this rank.
 pub trait Ranks: std::fmt::Debug {
-    /// Draws a rank.
+    /// Draws the next rank, from 0.
     fn rank(&mut self) -> u64;
 
-    /// What it draws with.
+    /// The generator that `rank` draws from; a copy set apart draws other ranks.
     fn rng(&mut self) -> &mut Rng;
 
-    /// The slot of a rank: a permutation.
+    /// The slot of `rank`; every slot has exactly one rank.
     fn slot_of(&self, rank: u64) -> u64;
 
     /// True if the slot of a rank has its number: neighbours in rank lie side by side.

@@ -3,7 +3,7 @@
 use super::Ranks;
 use nvlab_units::Rng;
 
-/// Normally distributed addresses.
+/// Slots normally distributed around the middle, without scatter.
 #[derive(Clone, Debug)]
 pub struct Normal {
     rng: Rng,

@@ -4,22 +4,22 @@ use super::{Addresses, Normal, Ranks, SelfSimilar, Sequential, Shuffled, Uniform
 use crate::Op;
 use nvlab_units::Rng;
 
-/// Addresses of any distribution.
+/// Any distribution that sequential runs can be mixed into.
 #[derive(Clone, Debug)]
 pub enum AnyAddresses {
-    /// Uniform.
+    /// Every slot equally likely, drawn with replacement.
     Uniform(Uniform),
-    /// Every slot once per pass.
+    /// Every slot once per pass, in random order.
     Shuffled(Shuffled),
-    /// One after another.
+    /// Ascending, from the first slot again after the last.
     Sequential(Sequential),
-    /// Zipf.
+    /// Skewed by rank.
     Zipf(ZipfAddresses),
-    /// Zones.
+    /// Shares of the accesses to shares of the space, such as hot/cold.
     Zones(Zones),
-    /// Self-similar.
+    /// 80/20 within 80/20.
     SelfSimilar(SelfSimilar),
-    /// A bell.
+    /// A bell around the middle of the space.
     Normal(Normal),
 }
 
@@ -64,9 +64,9 @@ impl Addresses for AnyAddresses {
 /// Which requests go to a new place; the others follow the last request of their kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jumps {
-    /// This share of them, 0 to 1.
+    /// Each request with this probability, 0 to 1.
     Share(f64),
-    /// Every so many-th, at least 1.
+    /// One request in this many of its kind, at least 1.
     Every(u32),
 }
 
@@ -82,7 +82,7 @@ pub struct Partly {
 }
 
 impl Partly {
-    /// Over `0..slots`, for which `inner` was made.
+    /// `inner` must be over the same `0..slots`. Panics on `Jumps::Every(0)`.
     pub fn new(slots: u64, inner: AnyAddresses, jumps: Jumps, seed: u64) -> Partly {
         assert!(jumps != Jumps::Every(0), "no request would go to a new address");
         Partly { inner, jumps, rng: Rng::stream(seed, "jumps"), runs: [(0, 0); 4], slots }

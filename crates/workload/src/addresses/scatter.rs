@@ -5,7 +5,7 @@
 //! power of two; a result out of range is permuted again until it is in range (cycle walking), so that it remains
 //! a permutation. It needs no table and takes a few nanoseconds.
 
-/// The permutation.
+/// A keyed permutation of `0..n`, computed without a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scatter {
     n: u64,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_values() {
+    fn golden_places_of_scatter() {
         let scatter = Scatter::new(1000, 0);
         assert_eq!([0, 1, 2, 999].map(|rank| scatter.place(rank)), GOLDEN);
     }

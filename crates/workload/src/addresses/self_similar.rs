@@ -7,7 +7,7 @@
 use super::{Ranks, Scatter};
 use nvlab_units::Rng;
 
-/// Self-similar addresses.
+/// Ranks with a share `h` of the slots taking `1 - h` of the accesses, at every scale.
 #[derive(Clone, Debug)]
 pub struct SelfSimilar {
     rng: Rng,

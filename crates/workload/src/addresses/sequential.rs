@@ -12,13 +12,13 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// Over `0..slots`.
+    /// Over `0..slots`, from slot 0.
     pub fn new(slots: u64) -> Sequential {
         Sequential::skipping(slots, 0)
     }
 
-    /// The same with `skip` slots left out after each request; so many back if it is negative, which begins at the end if
-    /// one request after another goes back.
+    /// As `new`, with `skip` slots left out after each request. A negative skip goes back; if requests then run backwards, the
+    /// first is at the end.
     pub(crate) fn skipping(slots: u64, skip: i64) -> Sequential {
         assert!(slots > 0, "no slots");
         let first = if skip < -1 { slots - 1 } else { 0 };

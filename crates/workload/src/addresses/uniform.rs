@@ -3,7 +3,7 @@
 use super::Ranks;
 use nvlab_units::Rng;
 
-/// Uniform addresses.
+/// Independent draws, all slots equally likely.
 #[derive(Clone, Debug)]
 pub struct Uniform {
     rng: Rng,
@@ -11,7 +11,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// Over `0..slots`.
+    /// Over `0..slots`; panics if there are none.
     pub fn new(slots: u64, seed: u64) -> Uniform {
         assert!(slots > 0, "no slots");
         Uniform { rng: Rng::stream(seed, "addresses"), slots }

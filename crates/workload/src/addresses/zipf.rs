@@ -4,7 +4,7 @@ use super::{Ranks, Scatter};
 use nvlab_units::Rng;
 use nvlab_units::rng::Zipf;
 
-/// Zipf addresses.
+/// Ranks drawn in proportion to `1 / (k + 1)^theta`, scattered over the slots or not.
 #[derive(Clone, Debug)]
 pub struct ZipfAddresses {
     rng: Rng,

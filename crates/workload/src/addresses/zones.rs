@@ -5,12 +5,12 @@ use crate::WorkloadError;
 use crate::words::Words;
 use nvlab_units::Rng;
 
-/// One zone, as configured.
+/// One zone: weights, not normalized.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zone {
     /// Share of the accesses; the shares of all zones need not sum to 1, they are weights.
     pub accesses: f64,
-    /// Share of the space; likewise.
+    /// Share of the space: a weight too.
     pub space: f64,
 }
 

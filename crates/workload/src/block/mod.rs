@@ -102,16 +102,16 @@ pub trait BlockWorkload: Workload {
     }
 }
 
-/// How often a stream writes.
+/// How often a stream writes, compared with others on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Often {
-    /// So many writes a second.
+    /// An open loop: writes per second.
     Rate(f64),
     /// As the device serves its requests, of which this share are writes.
     Closed {
-        /// The most outstanding requests.
+        /// The most requests in flight.
         depth: u32,
-        /// 0 to 1.
+        /// Writes among the requests, 0 to 1.
         write_share: f64,
     },
 }
@@ -120,15 +120,15 @@ pub enum Often {
 /// writes before would see them a second time in the same order.
 #[derive(Debug)]
 pub struct Draws {
-    /// Where they go: from the first byte on, slot by slot.
+    /// First byte of the region, which is divided into slots.
     pub start: u64,
-    /// Bytes of a slot.
+    /// Bytes of a slot, the unit of addresses.
     pub bytes: u32,
-    /// How many slots there are.
+    /// Slots in the region.
     pub slots: u64,
-    /// Which slot is next.
+    /// Draws the slot of the next write.
     pub ranks: Box<dyn Ranks>,
-    /// How often.
+    /// How often it writes, compared with the other streams.
     pub often: Often,
     /// Some are forced to the medium, or flushes are among them.
     pub flushes: bool,
@@ -155,17 +155,17 @@ impl Draws {
 /// Requests from any source. They are used through the trait this dereferences to, with one virtual call per batch.
 #[derive(Clone, Debug)]
 pub enum AnyBlockWorkload {
-    /// A generator.
+    /// Requests by parameters.
     Generator(Box<AnyGenerator>),
-    /// TPC-C.
+    /// A database of pages behind a buffer pool.
     Tpcc(Box<Tpcc>),
-    /// A client of a FAT volume.
+    /// A program on a FAT volume, with payload.
     Fat(FatClient),
-    /// A trace.
+    /// Requests that were recorded.
     Replay(Replay),
-    /// Several at once.
+    /// Several streams, each at its own pace.
     Together(Together),
-    /// Any of them, again and again.
+    /// Passes over a workload that ends, one after another.
     Repeated(Repeated),
 }
 

@@ -11,7 +11,6 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Repeated {
     beginnings: Vec<AnyBlockWorkload>,
-    /// Which of them began last.
     number: usize,
     pass: Box<AnyBlockWorkload>,
     is_prepared: bool,
@@ -20,7 +19,7 @@ pub struct Repeated {
 /// What one pass of a workload writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassWrites {
-    /// Bytes written.
+    /// Bytes of all writes, overwrites included.
     pub bytes: u64,
     /// Bytes of the units written at least once.
     pub distinct_bytes: u64,
@@ -37,7 +36,7 @@ impl Repeated {
     }
 }
 
-/// A flag for each unit.
+/// One bit for each unit.
 struct Bits(Vec<u64>);
 
 impl Bits {
@@ -68,7 +67,7 @@ impl Workload for Repeated {
         self.beginnings[0].footprint()
     }
 
-    /// Of the rest of this pass.
+    /// Requests left in this pass.
     fn len_hint(&self) -> Option<u64> {
         self.pass.len_hint()
     }

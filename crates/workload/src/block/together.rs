@@ -11,11 +11,11 @@ use std::ops::Range;
 /// How a stream in a closed loop issues its requests; by default as soon as one is done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Issue {
-    /// It pauses.
+    /// Pauses; `None`: it never pauses.
     pub think: Option<Think>,
-    /// It is no faster than this.
+    /// An upper limit; `None`: as fast as the device.
     pub rate: Option<Rate>,
-    /// How it takes what is done.
+    /// When it takes completed requests, once its depth is reached.
     pub reap: Reap,
 }
 
@@ -38,7 +38,7 @@ impl Issue {
 /// A pause, once all requests before it are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// How long, from the completion of all requests before it.
+    /// Length of the pause, from the completion of all requests before it.
     pub time: Span,
     /// After how many requests since the last pause, at least 1.
     pub every: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Think {
 /// A limit in front of a closed loop: fio's `rate` and `rate_iops`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// Of reads, writes and trims; `None`: no limit.
+    /// For reads, writes and trims; `None`: no limit.
     pub limits: [Option<RateLimit>; 3],
     /// Bytes of the smallest read, write and trim.
     pub least_bytes: [u32; 3],
@@ -61,7 +61,7 @@ pub struct Rate {
     pub ignores_thinking: bool,
     /// A read that is early becomes a write that is less so, and the other way round.
     pub switches: bool,
-    /// Of the gaps that are drawn.
+    /// Seeds the exponentially distributed gaps.
     pub seed: u64,
 }
 
@@ -70,14 +70,14 @@ pub struct Rate {
 pub enum RateLimit {
     /// The next request may be issued when the bytes so far are due.
     Bytes {
-        /// Bytes per second, at least 1.
+        /// At least 1.
         per_s: u64,
     },
     /// The next request may be issued when the gaps so far have passed.
     Gaps {
-        /// The mean gap.
+        /// The mean distance between two requests.
         mean: Span,
-        /// Gaps are exponentially distributed, else equal.
+        /// Exponentially distributed gaps; false: equal ones.
         is_poisson: bool,
     },
 }
@@ -85,9 +85,9 @@ pub enum RateLimit {
 /// How a stream whose depth is reached takes requests that are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reap {
-    /// It waits until so many are done and takes them together, at least 1.
+    /// It waits until this many are done and takes them together; at least 1.
     pub at_once: u32,
-    /// And goes on until at most so many are in flight.
+    /// Then it goes on taking until at most this many are in flight.
     pub until_left: Option<u32>,
 }
 
@@ -97,18 +97,18 @@ impl Default for Reap {
     }
 }
 
-/// One of the streams.
+/// One stream of a [`Together`].
 #[derive(Clone, Debug)]
 pub struct Tenant {
-    /// Its name in results.
+    /// The row of its figures in results.
     pub name: String,
-    /// Its requests.
+    /// The requests it issues.
     pub workload: AnyBlockWorkload,
     /// Tenants that must have ended before it begins, by their number: lower than its own.
     pub after: Vec<usize>,
-    /// It begins so long after them, or after the beginning.
+    /// Delay after they ended, or after the beginning.
     pub delay: Span,
-    /// It runs so long before it is measured.
+    /// Simulated time before its figures are counted.
     pub ramp_time: Span,
     /// How it issues its requests, if it is a closed loop.
     pub issue: Issue,
@@ -116,7 +116,7 @@ pub struct Tenant {
     pub reported_with: Option<usize>,
 }
 
-/// Streams that run together.
+/// Streams on one device; driven tenant by tenant, not as one workload.
 #[derive(Clone, Debug)]
 pub struct Together {
     tenants: Vec<Tenant>,
@@ -124,7 +124,7 @@ pub struct Together {
 }
 
 impl Together {
-    /// At least one.
+    /// Panics without tenants.
     pub fn new(tenants: Vec<Tenant>) -> Together {
         assert!(!tenants.is_empty(), "nobody runs together");
         Together { tenants, next: 0 }

@@ -13,26 +13,26 @@ use nvlab_units::Rng;
 use nvlab_units::quantity::{self, exact_bytes, exact_span, told_bytes};
 use std::ops::Range;
 
-/// The first word of the text.
+/// What a workload's text begins with.
 pub const KIND: &str = "compiler";
 const KEYS: [&str; 4] = ["files", "record", "cpu", "passes"];
 const RANGES: u64 = 8;
-/// What the original adds to the bytes of a transaction with so many ranges (slide 40).
+/// Bytes that the original's headers add to a transaction with [`RANGES`] ranges (slide 40).
 const HEADERS_BYTES: u64 = 76 + 56 * RANGES;
 /// Between two objects: ranges that touch would be joined.
 const GAP_BYTES: u64 = 64;
-/// Of so many bytes in a row, so many are new and the others one word again and again: LZ4 halves that.
+/// In every period of this many bytes, [`NEW_BYTES`] are new and the rest repeats one word: LZ4 halves that.
 const PERIOD_BYTES: usize = 64;
 const NEW_BYTES: usize = 27;
 
 /// The compiler before it is opened on a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompilerConfig {
-    /// Files, each a transaction.
+    /// Source files; compiling one is one transaction.
     pub files: u32,
     /// Bytes of a record with the original's headers.
     pub record_bytes: u64,
-    /// Computing for each file.
+    /// The compiler's own time for each file, before it commits.
     pub cpu: Span,
     /// Times that all files are compiled; each time into the same objects.
     pub passes: u32,
@@ -71,7 +71,7 @@ impl CompilerConfig {
     }
 }
 
-/// The generator.
+/// One transaction per compiled file, in a closed loop of depth 1.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     config: CompilerConfig,

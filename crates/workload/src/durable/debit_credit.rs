@@ -23,7 +23,7 @@ use nvlab_units::Rng;
 use nvlab_units::quantity::{self, exact_span, told_bytes};
 use std::ops::Range;
 
-/// The first word of the text.
+/// What a workload's text begins with.
 pub const KIND: &str = "debit-credit";
 const KEYS: [&str; 7] = ["style", "accounts", "cpu", "threads", "rate", "arrivals", "until"];
 const ACCOUNTS_PER_BRANCH: u64 = 100_000;
@@ -37,7 +37,7 @@ const THREADS_MAX: u64 = 4096;
 /// The largest deposit or withdrawal (TPC-B clause 1.3).
 const DELTA_MAX: u64 = 999_999;
 
-/// How a program names what it changes.
+/// How a program tells the log what it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// A C++ program that logs whole objects.
@@ -75,13 +75,13 @@ impl Style {
 /// Debit-credit before it is opened on a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DebitCreditConfig {
-    /// What is logged.
+    /// Which program's records are logged, and so how many bytes.
     pub style: Style,
-    /// Accounts.
+    /// Rows of the account table.
     pub accounts: u32,
     /// The program's own time for each transaction.
     pub cpu: Span,
-    /// When transactions arrive.
+    /// A closed loop of `threads=`, or a rate.
     pub pace: Pace,
     /// When it ends; bytes do not count.
     pub limits: Limits,

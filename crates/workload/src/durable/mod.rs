@@ -27,7 +27,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Forgets everything.
+    /// Makes it empty for the next transaction; keeps the memory.
     pub fn clear(&mut self) {
         self.ranges.clear();
         self.data.clear();
@@ -46,7 +46,7 @@ impl Changes {
         self.ranges.iter().map(|(offset, at)| (*offset, &self.data[at.clone()]))
     }
 
-    /// Bytes in all ranges.
+    /// New bytes in all ranges together.
     pub fn bytes(&self) -> u64 {
         self.data.len() as u64
     }
@@ -66,9 +66,9 @@ pub trait DurableWorkload: Workload {
 /// Transactions of any program. What is known of them beforehand is in the trait this dereferences to.
 #[derive(Clone, Debug)]
 pub enum AnyDurableWorkload {
-    /// Debit-credit.
+    /// Bank transfers, TPC-B alike.
     DebitCredit(Box<DebitCredit>),
-    /// The shape of a compiler's heap.
+    /// A persistent heap as a compiler fills it.
     Compiler(Box<Compiler>),
 }
 

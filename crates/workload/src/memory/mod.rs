@@ -17,41 +17,41 @@ use random_words::RandomWords;
 use std::ops::Deref;
 use tpca::Tpca;
 
-/// The operation of an access.
+/// Whether the processor loads or stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
-    /// Loads a word.
+    /// From the memory to the processor.
     Load,
-    /// Stores a word.
+    /// From the processor to the memory.
     Store,
 }
 
-/// One access of a processor.
+/// One load or store of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The first byte, counted from the start of the memory.
     pub offset: u64,
-    /// How many bytes: 1, 2, 4 or 8.
+    /// 1, 2, 4 or 8.
     pub bytes: u16,
-    /// Load or store.
+    /// Whether it loads or stores.
     pub kind: AccessKind,
 }
 
 impl Access {
-    /// A load.
+    /// A load of `bytes` at `offset`.
     #[inline]
     pub fn load(offset: u64, bytes: u16) -> Access {
         Access { offset, bytes, kind: AccessKind::Load }
     }
 
-    /// A store.
+    /// A store of `bytes` at `offset`.
     #[inline]
     pub fn store(offset: u64, bytes: u16) -> Access {
         Access { offset, bytes, kind: AccessKind::Store }
     }
 }
 
-/// A source of transactions.
+/// A source of transactions on words: bursts of accesses that arrive together.
 pub trait MemoryWorkload: Workload {
     /// Replaces the contents of `accesses` with the accesses of the next transaction and returns its arrival time;
     /// `None` means that the workload has ended for good. The caller owns the buffer, so that nothing is allocated per
@@ -62,9 +62,9 @@ pub trait MemoryWorkload: Workload {
 /// Transactions of any program. What is known of them beforehand is in the trait this dereferences to.
 #[derive(Clone, Debug)]
 pub enum AnyMemoryWorkload {
-    /// TPC-A.
+    /// A TPC-A database in the memory.
     Tpca(Box<Tpca>),
-    /// Single words.
+    /// Independent accesses, each a transaction.
     Words(Box<RandomWords>),
 }
 

@@ -12,7 +12,7 @@ use nvlab_units::Rng;
 use nvlab_units::quantity::{self, display_bytes, display_fraction};
 use std::ops::Range;
 
-/// The first word of the text.
+/// What a workload's text begins with.
 pub const KIND: &str = "words";
 const KEYS: [&str; 8] = ["hot", "load", "page", "word", "span", "rate", "arrivals", "until"];
 const DEFAULT_PAGE_BYTES: u64 = 256;
@@ -23,7 +23,7 @@ const DEFAULT_WORD_BYTES: u64 = 8;
 pub struct WordsConfig {
     /// Share of the pages, and of the accesses they receive; `None`: uniform.
     pub hot: Option<(f64, f64)>,
-    /// Share of loads.
+    /// Loads among the accesses, 0 to 1; the rest are stores.
     pub load: f64,
     /// Bytes of a page, the unit that is drawn.
     pub page_bytes: u32,
@@ -31,13 +31,13 @@ pub struct WordsConfig {
     pub word_bytes: u16,
     /// Bytes from the start of the memory; `None` for all of it.
     pub span: Option<u64>,
-    /// When accesses arrive.
+    /// A rate or a depth; each access arrives alone.
     pub pace: Pace,
-    /// When it ends.
+    /// Accesses, bytes or time after which it ends.
     pub limits: Limits,
 }
 
-/// The generator.
+/// Independent loads and stores of one word each.
 #[derive(Clone, Debug)]
 pub struct RandomWords {
     config: WordsConfig,

@@ -43,7 +43,7 @@ impl Node {
     }
 }
 
-/// A graph.
+/// A graph of numbered nodes that can be searched and changed by several threads.
 pub trait Graph: Sync {
     /// Fills an empty one with all nodes.
     fn load(&self, nodes: &[Node]) -> Result<()>;
@@ -55,9 +55,9 @@ pub trait Graph: Sync {
     fn together(&self, operations: Several<'_>) -> Result<()> {
         operations()
     }
-    /// Passes on every node.
+    /// Calls `each` with the number and contents of every node.
     fn each(&self, each: &mut dyn FnMut(u32, &Node) -> Result<()>) -> Result<()>;
-    /// Closes it.
+    /// Closes the store; an error if it cannot be written.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
@@ -68,7 +68,7 @@ pub struct Search {
     to: u32,
     /// The number of the last search that came by a node from its first end.
     marks: Vec<u32>,
-    /// The same for its second end.
+    /// As `marks`, for searches from the second end.
     marks_back: Vec<u32>,
     number: u32,
     nodes: Vec<u32>,
@@ -130,16 +130,16 @@ fn reach(
     Ok(false)
 }
 
-/// An operation.
+/// What a thread does next.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
-    /// Is there a path?
+    /// Whether a path of at most six edges leads from the first node to the second.
     Search(u32, u32),
-    /// Removes an edge, or adds it.
+    /// Removes the edge between the two nodes, or adds it.
     Toggle(u32, u32),
 }
 
-/// What a thread keeps.
+/// A thread's random numbers and the memory of its searches.
 #[derive(Debug)]
 pub struct Worker {
     rng: Rng,
@@ -155,14 +155,14 @@ fn ends(number: u64, nodes: u64) -> (u32, u32) {
     (node, node.wrapping_mul(FACTORS[kind]).wrapping_add(STEPS[kind]) % nodes as u32)
 }
 
-/// The workload.
+/// Six degrees of separation, with the graph that stores must hold.
 #[derive(Debug)]
 pub struct GraphDriver {
     nodes: Vec<Node>,
 }
 
 impl GraphDriver {
-    /// For a graph of so many nodes: a power of two, at most 2^24.
+    /// For a graph of `nodes` nodes: a power of two, at most 2^24.
     pub fn new(nodes: u64) -> GraphDriver {
         assert!(nodes.is_power_of_two() && nodes <= 1 << 24, "{nodes} nodes");
         let mut all = vec![Node::default(); nodes as usize];

@@ -24,10 +24,10 @@ pub enum Layer {
 pub const TOGETHER: u64 = 32;
 
 impl Layer {
-    /// All of them, each on top of the one before it.
+    /// From the lowest layer up, each on top of the one before it.
     pub const ALL: [Layer; 4] = [Layer::Base, Layer::Pointers, Layer::Transactions, Layer::Durable];
 
-    /// Its name in texts and tables.
+    /// As in texts and tables: `base`, `pointers`, ...
     pub fn name(self) -> &'static str {
         match self {
             Layer::Base => "base",
@@ -37,20 +37,20 @@ impl Layer {
         }
     }
 
-    /// Operations that share a transaction.
+    /// How many operations share a transaction: 1 except in [`Layer::Pointers`].
     pub fn together(self) -> u64 {
         if self == Layer::Pointers { TOGETHER } else { 1 }
     }
 }
 
-/// The workloads of slide 37.
+/// The workloads of slide 37 (Coburn et al., NV-heaps, ASPLOS 2011).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// Swaps of array elements.
+    /// Swaps of two random elements of an array.
     Sps,
     /// Inserts and deletes of random keys in a B-tree.
     BTree,
-    /// The same in a hash table.
+    /// Inserts and deletes of random keys in a hash table.
     Hash,
     /// Searches for paths of at most six edges in a graph that changes.
     SixDegrees,
@@ -80,17 +80,17 @@ impl<D: Driver> Stores<D> {
 
 /// Something that is done with any workload.
 pub trait Visit {
-    /// What comes out.
+    /// What the caller gets for any driver.
     type Output;
-    /// Does it with this one.
+    /// Called once, with the driver of the workload and its stores.
     fn visit<D: Driver>(self, driver: D, stores: Stores<D>) -> Result<Self::Output>;
 }
 
 impl Workload {
-    /// All of them.
+    /// The four of slide 37.
     pub const ALL: [Workload; 4] = [Workload::Sps, Workload::BTree, Workload::Hash, Workload::SixDegrees];
 
-    /// Its name in texts and tables.
+    /// As in texts and tables: `sps`, `b-tree`, ...
     pub fn name(self) -> &'static str {
         match self {
             Workload::Sps => "sps",
@@ -100,7 +100,7 @@ impl Workload {
         }
     }
 
-    /// Does something with it, at a size: of elements, keys, or nodes, of which there are as many as the greatest power of two.
+    /// Calls `visit` with this workload at a size: elements, keys, or, rounded down to a power of two, nodes.
     pub fn visit<V: Visit>(self, elements: u64, visit: V) -> Result<V::Output> {
         match self {
             Workload::Sps => visit.visit(

@@ -4,25 +4,25 @@
 use super::{Driver, Part, Result, Several, scramble};
 use nvlab_units::Rng;
 
-/// A map, sorted or hashed.
+/// A map from keys to values, sorted or hashed, shared by several threads.
 pub trait Map: Sync {
     /// Inserts many keys into an empty map, in any order and not necessarily durably.
     fn load(&self, pairs: &mut dyn Iterator<Item = (u64, u64)>) -> Result<()>;
-    /// Inserts a key that is absent.
+    /// Inserts a key that the caller knows to be absent.
     fn insert(&self, key: u64, value: u64) -> Result<()>;
-    /// Deletes a key; whether it was there.
+    /// Deletes a key; true if it was there.
     fn delete(&self, key: u64) -> Result<bool>;
     /// [`Driver::together`].
     fn together(&self, operations: Several<'_>) -> Result<()> {
         operations()
     }
-    /// Passes on every key and value.
+    /// Calls `each` with every key and its value, in any order.
     fn each(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()>;
-    /// Closes it.
+    /// Closes the store; an error if it cannot be written.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// The workload.
+/// Inserts and deletes, with the pairs that stores must hold.
 #[derive(Debug)]
 pub struct MapDriver {
     /// The value of each key, 0 if it is absent.

@@ -2,44 +2,44 @@
 
 use super::{Driver, Part, Result};
 
-/// What the time is told by, in seconds.
+/// The clocks to measure with, in seconds from any origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
     /// CPU time of all threads of this process.
     pub cpu_s: fn() -> f64,
-    /// Any clock that runs steadily.
+    /// Elapsed time from any origin; it must not jump.
     pub wall_s: fn() -> f64,
 }
 
-/// A run.
+/// How long a workload is run, and by how many threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Its number: it makes the operations those of this run.
+    /// Number of the run, which determines its operations.
     pub number: u64,
-    /// Threads.
+    /// Threads that operate at the same time.
     pub threads: u64,
-    /// The most operations of a thread.
+    /// Operations after which a thread stops.
     pub operations: u64,
-    /// The longest time, in seconds.
+    /// Seconds after which it stops even with fewer operations.
     pub seconds: f64,
-    /// So many operations are done in one transaction where the store can.
+    /// Operations in one transaction, where the store can; 0 and 1: each on its own.
     pub together: u64,
 }
 
 /// What a run took. The first slice is not counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {
-    /// Operations of all threads.
+    /// Operations of all threads in the slices that count.
     pub operations: u64,
-    /// Time, in seconds.
+    /// Elapsed seconds of these slices.
     pub seconds: f64,
     /// CPU time of an operation, in nanoseconds: the median of the slices.
     pub cpu_ns: f64,
-    /// The lowest and the highest.
+    /// The lowest and the highest `cpu_ns` of a slice.
     pub cpu_ns_spread: [f64; 2],
 }
 
-/// A run is cut into so many slices, and another before them that is not counted.
+/// A run has this many slices, and one more before them that is not counted.
 const SLICES: u64 = 8;
 
 /// Runs a workload on a filled store and replays it on the workload's model, so that the store can be verified.
@@ -100,7 +100,7 @@ fn slice_of<D: Driver>(
     })
 }
 
-/// Does the next operation.
+/// Draws the next operation and applies it.
 pub fn one<D: Driver>(store: &D::Store, worker: &mut D::Worker) -> Result<()> {
     let operation = D::draw(worker);
     D::apply(store, worker, &operation)

@@ -32,24 +32,23 @@ pub use swaps::{Element, Swaps, SwapsDriver};
 
 use nvlab_units::Rng;
 
-/// Whatever a store may fail with.
+/// What a store failed with; only reported, never matched on.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
-/// Results of stores.
+/// With [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A thread's part of a run.
+/// One thread's operations in one run: they are a function of these three numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// The number of the run.
+    /// Number of the run; another draws other operations.
     pub run: u64,
-    /// The number of the thread.
+    /// Number of the thread, from 0.
     pub thread: u64,
-    /// Threads of the run.
+    /// How many threads the run has.
     pub threads: u64,
 }
 
 impl Part {
-    /// The random numbers of this part.
     fn rng(&self) -> Rng {
         Rng::stream(self.run << 32 | self.threads << 16 | self.thread, "heap")
     }
@@ -60,17 +59,17 @@ pub type Several<'a> = &'a mut (dyn FnMut() -> Result<()> + Send);
 
 /// A workload: its model, that is, what a store must hold.
 pub trait Driver: Sync {
-    /// What stores implement.
+    /// The trait that its stores implement, such as `dyn Map`.
     type Store: ?Sized + Sync;
     /// What a thread keeps between operations of a part.
     type Worker: Send;
-    /// An operation.
+    /// What one call of `apply` does.
     type Operation: Send + Sync;
 
-    /// Fills an empty store.
+    /// Brings an empty store to the state of the model.
     fn load(&self, store: &Self::Store) -> Result<()>;
 
-    /// Begins a part.
+    /// The state of a thread before its first operation.
     fn worker(&self, part: Part) -> Self::Worker;
 
     /// Draws the next operation of a part.
@@ -88,7 +87,7 @@ pub trait Driver: Sync {
     /// Fails unless a store holds what the model says.
     fn verify(&mut self, store: &Self::Store) -> Result<()>;
 
-    /// Closes a store.
+    /// Closes a store; an error if it cannot be written.
     fn close(store: Box<Self::Store>) -> Result<()>;
 }
 

@@ -13,39 +13,38 @@ const LOAD: usize = 200;
 /// Creates a store in a new file, or opens what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// A new file.
+    /// The file must not exist.
     Create,
-    /// A file that was filled.
+    /// A heap that [`Start::Create`] made is opened, and recovered if it was not closed.
     Open,
 }
 
-/// While it is held, nobody else who asks opens a heap.
+/// Held by those who open a heap, so that no other thread opens one of the same brand.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The array of SPS.
+/// An array of elements in a [`PVec`].
 pub fn swaps(path: &Path, start: Start, options: Options) -> Result<Box<dyn Swaps>> {
     Ok(Box::new(Store::<SwapsBrand>::start(path, start, options, |_| Ok(PVec::new()))?))
 }
 
-/// A B-tree.
+/// A sorted map in a [`PBTreeMap`].
 pub fn sorted(path: &Path, start: Start, options: Options) -> Result<Box<dyn Map>> {
     Ok(Box::new(Store::<TreeBrand>::start(path, start, options, PBTreeMap::new)?))
 }
 
-/// A hash map.
+/// A hash map in a [`PHashMap`].
 pub fn hashed(path: &Path, start: Start, options: Options) -> Result<Box<dyn Map>> {
     Ok(Box::new(Store::<HashBrand>::start(path, start, options, PHashMap::new)?))
 }
 
-/// The nodes of six degrees.
+/// The nodes of a graph in a [`PVec`].
 pub fn graph(path: &Path, start: Start, options: Options) -> Result<Box<dyn Graph>> {
     Ok(Box::new(Store::<GraphBrand>::start(path, start, options, |_| Ok(PVec::new()))?))
 }
 
-/// A heap and its root.
 struct Store<H: Brand> {
     root: Handle<H::Root, H>,
     heap: Heap<H>,

@@ -9,22 +9,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An empty array.
+/// An empty [`Vec`] of elements behind a lock.
 pub fn swaps() -> Box<dyn Swaps> {
     Box::new(Mutex::new(Vec::<Element>::new()))
 }
 
-/// An empty B-tree.
+/// An empty [`BTreeMap`] behind a lock.
 pub fn sorted() -> Box<dyn Map> {
     Box::new(Mutex::new(BTreeMap::<u64, u64>::new()))
 }
 
-/// An empty hash table.
+/// An empty [`HashMap`] behind a lock.
 pub fn hashed() -> Box<dyn Map> {
     Box::new(Mutex::new(HashMap::<u64, u64>::new()))
 }
 
-/// An empty graph.
+/// A graph without nodes, behind a lock for many readers.
 pub fn graph() -> Box<dyn Graph> {
     Box::new(RwLock::new(Vec::<Node>::new()))
 }

@@ -69,7 +69,7 @@ impl Store {
     }
 }
 
-/// The names of all programs.
+/// What `heap:NAME` may name.
 pub fn names() -> impl Iterator<Item = String> {
     let named = |store: Store| Workload::ALL.map(|workload| format!("{}-{}", store.name(), workload.name()));
     Store::ALL.into_iter().flat_map(named)

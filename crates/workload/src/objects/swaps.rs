@@ -3,7 +3,7 @@
 use super::{Driver, Part, Result, Several, scramble};
 use nvlab_units::Rng;
 
-/// Bytes of an element.
+/// One cache line.
 pub const ELEMENT_BYTES: usize = 64;
 
 /// An element: it says its id in its first word.
@@ -14,7 +14,7 @@ fn element(id: u64) -> Element {
     std::array::from_fn(|word| if word == 0 { id } else { scramble(id ^ (word as u64) << 56) })
 }
 
-/// An array of elements.
+/// An array whose elements are swapped by several threads.
 pub trait Swaps: Sync {
     /// Fills an empty one: of `count` elements, number `index` becomes `element(index)`.
     fn load(&self, count: u64, element: fn(u64) -> Element) -> Result<()>;
@@ -26,11 +26,11 @@ pub trait Swaps: Sync {
     }
     /// Passes on every element, in any order, as (index, contents).
     fn each(&self, each: &mut dyn FnMut(u64, &Element) -> Result<()>) -> Result<()>;
-    /// Closes it.
+    /// Closes the store; an error if it cannot be written.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// The workload.
+/// Swaps, with the order of elements that stores must hold.
 #[derive(Debug)]
 pub struct SwapsDriver {
     /// The id at each index, as after the parts that were replayed; if two threads swapped, only the set of ids is known.
@@ -39,7 +39,7 @@ pub struct SwapsDriver {
 }
 
 impl SwapsDriver {
-    /// For an array of so many elements, fewer than 2^32.
+    /// For an array of `count` elements, fewer than 2^32.
     pub fn new(count: u64) -> SwapsDriver {
         SwapsDriver { ids: (0..count as u32).collect(), is_order_known: true }
     }

@@ -181,9 +181,9 @@ pub fn command(words: &[OsString], phase: &str, mount_point: Option<&Path>) -> C
     command
 }
 
-/// What was lost in a cut.
+/// What a cut lost, and whose fault that is.
 pub struct Loss {
-    /// In words.
+    /// For the user, in a sentence.
     pub what: String,
     /// The device broke its own promise.
     pub of_device: bool,

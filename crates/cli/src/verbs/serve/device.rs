@@ -206,7 +206,7 @@ fn open(
             Start::Fresh => drive.prepared().map_or("new".to_string(), |report| {
                 format!("prepared: {}", report.line(drive.capacity_bytes()))
             }),
-            Start::Closed => "as left".to_string(),
+            Start::Closed => "as it was left".to_string(),
             Start::Killed => "its server was killed; recovered as after a power cut".to_string(),
         };
         output.note(format_args!("{}: {size}, {how}", drive.name()));

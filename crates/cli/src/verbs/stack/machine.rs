@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A machine and a day.
+/// Where and when something was measured.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub processor: String,
@@ -14,7 +14,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, today.
     pub fn here() -> Machine {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let info = text("/proc/cpuinfo");
@@ -28,7 +27,7 @@ impl Machine {
         }
     }
 
-    /// As a source of numbers.
+    /// The source of a number, in words.
     pub fn cite(&self) -> String {
         format!(
             "measured on {}, {} processors, Linux {}, {}",

@@ -380,7 +380,7 @@ fn an_unreadable_sector_stays_so_until_it_is_written_whole() {
 
 /// Times do not depend on whether bytes are kept.
 #[test]
-fn payload_does_not_change_the_time() {
+fn payload_does_not_change_the_time_of_media_in_place() {
     fn ends<M: InPlace>(mut medium: M, keeps: bool) -> Vec<Served> {
         let mut rng = Rng::new(8);
         let capacity = medium.capacity() as usize;

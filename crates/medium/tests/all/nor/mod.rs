@@ -173,7 +173,7 @@ fn a_suspended_program_ends_later_by_all_it_waited() {
 }
 
 #[test]
-fn rules() {
+fn nor_refuses_what_would_set_bits_or_lies_outside() {
     let mut nor = new(small(0));
     let now = Time::ZERO;
     nor.program(now, 5, 2, &[0xF0, 0x0F]).unwrap();
@@ -222,7 +222,7 @@ fn failures_leave_what_was_there_readable() {
 
 /// Times do not depend on whether bytes are kept, nor on the bytes.
 #[test]
-fn payload_does_not_change_the_time() {
+fn payload_does_not_change_the_time_of_nor() {
     let config = small(0);
     let (mut with, mut without) = (new(config.clone()), Nor::new(config, ()));
     let (mut rng, mut now) = (Rng::new(4), Time::ZERO);

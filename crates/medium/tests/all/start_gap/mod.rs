@@ -166,7 +166,7 @@ fn no_cut_loses_a_line() {
 }
 
 #[test]
-fn impossible_configurations_are_refused() {
+fn impossible_configurations_of_start_gap_are_refused() {
     let refused = |config| StartGap::new(config, pcm(8, 1, None, ())).unwrap_err();
     assert!(refused(config(4, 10, None)).contains("too few"));
     assert!(refused(config(1, 0, None)).contains("interval"));

@@ -56,14 +56,14 @@ const POINTER: usize = 16;
 /// Where a mini-log lies: data blocks, then the pointer block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The first data block.
+    /// Number of its first erase block.
     pub first: u32,
-    /// Data blocks, at least 2.
+    /// Blocks that take turns in holding the value, at least 2.
     pub data_blocks: u32,
 }
 
 impl Place {
-    /// Erase blocks it takes.
+    /// Erase blocks it takes, the pointer block included.
     pub fn blocks(self) -> u32 {
         self.data_blocks + 1
     }
@@ -134,12 +134,12 @@ struct Undone {
     is_pointer_behind: bool,
 }
 
-/// A value on flash.
+/// A value of fixed length on flash that survives power failures while it is replaced.
 #[derive(Debug)]
 pub struct MiniLog {
     name: String,
     place: Place,
-    /// Of the valid block.
+    /// Header of the valid block.
     header: Header,
     /// The valid block, counted within the mini-log.
     valid: u32,
@@ -243,7 +243,7 @@ impl MiniLog {
         let pointed = log.scan_pointers(flash)?;
         if pointed.is_some_and(|(sequence, _)| sequence > log.header.sequence) {
             let (sequence, block) = pointed.expect("just seen");
-            let why = format!("the pointer names block {sequence}, which is not whole");
+            let why = format!("the pointer names block {sequence}, which is incomplete");
             return Err(log.damaged(log.offset(block), why));
         }
         let is_pointer_behind = pointed.is_none_or(|(sequence, _)| sequence < log.header.sequence);
@@ -260,12 +260,12 @@ impl MiniLog {
             .map_err(|(at, why)| Error::Format { what: name, offset: start + at, why })
     }
 
-    /// The value committed last.
+    /// The value of the last complete commit.
     pub fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// The identity it was created with.
+    /// What its creator passed, the same in all its blocks.
     pub fn identity(&self) -> u64 {
         self.header.identity
     }
@@ -371,7 +371,7 @@ impl MiniLog {
         Ok(pointed)
     }
 
-    /// Entries of a data block.
+    /// Entries that fit in a data block.
     fn entries(&self) -> u64 {
         (self.header.block_bytes - HEADER as u64) / (u64::from(self.header.value_bytes) + ENTRY_EXTRA as u64)
     }
@@ -404,7 +404,7 @@ impl MiniLog {
     }
 
     fn worn_out(&self, block: u32) -> Error {
-        let source = io::Error::other("it is worn out, and there is no other for it").into();
+        let source = io::Error::other("it is worn out, and no spare takes its place").into();
         Error::Io { what: format!("erase block {} of {}", self.place.first + block, self.name), source }
     }
 

@@ -37,7 +37,7 @@ use std::sync::Arc;
 const KIND: [u8; 4] = *b"stat";
 const STATUS: Place = Place { first: 0, data_blocks: 2 };
 
-/// A log on a flash device.
+/// A log on a flash device with erase blocks, without a translation layer.
 #[derive(Debug)]
 pub struct FlashLog<F> {
     flash: Remap<F>,
@@ -185,7 +185,7 @@ fn read_status<F: Flash>(flash: &mut Remap<F>) -> Result<(MiniLog, Status)> {
         }
         _ => {
             let offset = flash.device_offset(0);
-            let why = format!("the status {fields:?} is not of this log of {blocks} blocks");
+            let why = format!("the status {fields:?} does not fit a log of {blocks} blocks");
             Err(Error::Format { what: flash.name(), offset, why })
         }
     }

@@ -29,7 +29,7 @@ const TABLE: Place = Place { first: 0, data_blocks: 2 };
 const FREE: u32 = u32::MAX;
 const WORN_OUT: u32 = u32::MAX - 1;
 
-/// A flash device with spare blocks.
+/// A flash device whose worn-out blocks are replaced by spares.
 #[derive(Debug)]
 pub struct Remap<F> {
     flash: F,
@@ -46,7 +46,7 @@ fn encode(blocks: u32, spares: &[u32]) -> Vec<u8> {
 }
 
 impl<F: Flash> Remap<F> {
-    /// Lays out a device with so many spare blocks; durable when it returns. What was on it is lost.
+    /// Lays out a device with `spares` spare blocks; durable when it returns. What was on it is lost.
     pub fn create(mut flash: F, identity: u64, spares: u32) -> Result<Remap<F>> {
         let taken = u64::from(TABLE.blocks()) + u64::from(spares);
         let blocks = u64::from(flash.shape().blocks).saturating_sub(taken) as u32;
@@ -60,7 +60,7 @@ impl<F: Flash> Remap<F> {
         Ok(Remap::new(flash, table, blocks, spares))
     }
 
-    /// Finds the table of a device.
+    /// Reads the table that [`Remap::create`] wrote.
     pub fn open(mut flash: F) -> Result<Remap<F>> {
         let table = MiniLog::open(&mut flash, TABLE, KIND)?;
         let fields: Vec<u32> =
@@ -78,7 +78,7 @@ impl<F: Flash> Remap<F> {
             }
             _ => {
                 let why =
-                    format!("the table of spare blocks {fields:?} is not of a device of {on_device} blocks");
+                    format!("the table of spare blocks {fields:?} fits no device of {on_device} blocks");
                 Err(Error::Format { what: flash.name(), offset: 0, why })
             }
         }
@@ -94,12 +94,12 @@ impl<F: Flash> Remap<F> {
         Remap { flash, table, blocks, spares, places }
     }
 
-    /// The identity it was created with.
+    /// What [`Remap::create`] was passed.
     pub fn identity(&self) -> u64 {
         self.table.identity()
     }
 
-    /// Spares that are no longer free.
+    /// Spares in use or worn out.
     pub fn spares_used(&self) -> u32 {
         self.spares.iter().filter(|&&block| block != FREE).count() as u32
     }

@@ -32,7 +32,7 @@ impl Ahead {
         self.bytes.clear();
     }
 
-    /// Takes it for an append.
+    /// Takes what was begun, for an append.
     fn take(&mut self) -> Ahead {
         let bytes = std::mem::take(&mut self.bytes);
         Ahead { position: self.position, bytes, wasted_bytes: 0 }

@@ -5,7 +5,7 @@ use crate::checksum::crc32c;
 
 /// Bytes of an entry without the data that may follow it.
 pub const HEADER: usize = 24;
-/// So many of them are checked.
+/// Bytes of an entry that its checksum covers.
 const CHECKED: usize = 20;
 const LARGE: u32 = 1;
 const GOES_ON: u32 = 2;
@@ -23,12 +23,11 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Where it ends.
     pub fn end(&self) -> u64 {
         self.position + u64::from(self.bytes)
     }
 
-    /// Its header, at a position of the small log.
+    /// The header of the entry, at a position of the small log.
     pub fn encode(&self, status: Status, at: u64) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(&self.position.to_le_bytes());

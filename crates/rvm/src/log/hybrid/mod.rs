@@ -64,9 +64,9 @@ pub struct HybridLog<L> {
     name: String,
     status: StatusPair,
     threshold: usize,
-    /// What the small log has, each with its place there.
+    /// Entries in the small log, each with its position there.
     entries: VecDeque<(Entry, u64)>,
-    /// Where the small log goes on.
+    /// Where the next entry of the small log begins.
     small_tail: u64,
     /// Whether the last of them has not been forced.
     is_entry_unforced: bool,
@@ -75,7 +75,7 @@ pub struct HybridLog<L> {
     ahead: Ahead,
     /// Where the next append begins; none before the reset that follows opening.
     tail: Option<u64>,
-    /// Where it did at the last force.
+    /// The tail at the last force.
     forced: u64,
     failed: Option<Arc<Error>>,
 }
@@ -207,7 +207,7 @@ impl<L: Log> HybridLog<L> {
         Ok(())
     }
 
-    /// Whether the small log can take an entry of so many bytes.
+    /// Whether the small log can take an entry of `bytes` bytes.
     fn has_room(&self, bytes: usize) -> bool {
         self.small_tail + bytes as u64 <= self.small.status().head + self.small.capacity()
     }
@@ -264,7 +264,7 @@ impl<L: Log> HybridLog<L> {
         Ok(())
     }
 
-    /// What no entry has in the small log.
+    /// Rewrites the part that the small log does not have.
     fn try_rewrite(&mut self, position: u64, data: &[u8]) -> Result<()> {
         let end = position + data.len() as u64;
         let first = self.entries.partition_point(|(entry, _)| entry.end() <= position);
@@ -346,7 +346,7 @@ impl<L: Log> Log for HybridLog<L> {
         format!("{} with {}", self.name, self.small.name())
     }
 
-    /// Its large part is a disk.
+    /// False: its large part is a disk.
     fn is_flash(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) enum Lost {
     /// It did not recover after a power cut.
     Recovery(String),
-    /// It panicked.
+    /// The controller panicked with this message.
     Panic(String),
 }
 

@@ -13,10 +13,10 @@ static ZEROS: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![0; 256 << 10].into());
 /// Units examined for one reply about what is mapped.
 const STATUS_UNITS_MAX: u64 = 1 << 18;
 
-/// How a range is zeroed.
+/// The flags of a WRITE_ZEROES.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zero {
-    /// It may be deallocated.
+    /// The range may be deallocated, if it then reads as zeros.
     pub may_trim: bool,
     /// Only if that is quicker than writing.
     pub fast: bool,
@@ -25,7 +25,7 @@ pub struct Zero {
 }
 
 impl Drive {
-    /// Discards the range.
+    /// Discards the whole units of a range, in pieces of 4 MiB.
     pub fn trim(&self, session: Session, offset: u64, bytes: u64, fua: bool) -> Result<Due, DriveError> {
         self.check(offset, bytes)?;
         let mut due = None;
@@ -39,7 +39,7 @@ impl Drive {
         Ok(due)
     }
 
-    /// Zeroes the range.
+    /// Makes `range` (offset, bytes) read as zeros.
     pub fn zero(&self, session: Session, range: (u64, u64), how: Zero) -> Result<Due, DriveError> {
         let (offset, bytes) = range;
         self.check(offset, bytes)?;

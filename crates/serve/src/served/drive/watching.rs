@@ -31,7 +31,7 @@ impl Drive {
         self.inner().clock.pause();
     }
 
-    /// Requests are served again.
+    /// Serves waiting requests; the device's time goes on from where it stood.
     pub fn resume(&self) {
         let mut closed = self.gate.closed();
         *closed = false;
@@ -58,12 +58,12 @@ impl Drive {
         }
     }
 
-    /// The number of operations so far.
+    /// Operations begun since the device was opened.
     pub fn operations(&self) -> u64 {
         self.inner().operations
     }
 
-    /// Every cut so far.
+    /// Every cut since the device was opened, oldest first.
     pub fn cuts(&self) -> Vec<Cut> {
         self.inner().cuts.clone()
     }

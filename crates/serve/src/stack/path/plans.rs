@@ -21,11 +21,11 @@ pub enum Group {
     Entry,
     /// File systems, page caches, FUSE and sockets: what the program runs in the kernel.
     Files,
-    /// The block layer, io_uring and drivers.
+    /// The block layer, io_uring and drivers of the kernel.
     Block,
-    /// Servers, and workers of the kernel.
+    /// Threads of servers, and workers of the kernel.
     Server,
-    /// No processor.
+    /// Time in which no processor works on the request.
     Waiting,
 }
 

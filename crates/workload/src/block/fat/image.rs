@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The volume.
+/// The bytes of a volume, sparse: what was never written is zero.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     bytes: u64,
@@ -15,12 +14,10 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// All zero.
     pub fn new(bytes: u64) -> Image {
         Image { bytes, pieces: BTreeMap::new() }
     }
 
-    /// Its length.
     pub fn len(&self) -> u64 {
         self.bytes
     }
@@ -33,7 +30,6 @@ impl Image {
         (byte / PIECE_BYTES as u64, within, (bytes - at).min(PIECE_BYTES - within))
     }
 
-    /// Copies bytes out.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         let mut at = 0;
         while at < into.len() {
@@ -47,7 +43,6 @@ impl Image {
         }
     }
 
-    /// Copies bytes in.
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         let mut at = 0;
         while at < data.len() {

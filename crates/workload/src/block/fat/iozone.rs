@@ -14,7 +14,7 @@ use nvlab_units::Rng;
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 
-/// The first word of the text.
+/// What a workload's text begins with.
 pub const KIND: &str = "iozone";
 const KEYS: [&str; 4] = ["mode", "record", "file", "sync"];
 const SECTOR_BYTES: u64 = 512;
@@ -23,25 +23,25 @@ const RECORDS_MAX: u64 = 1 << 22;
 /// Bytes the client moves per second, according to the dates it writes.
 const BYTES_PER_SECOND: u64 = 1_000_000;
 
-/// How the file is accessed.
+/// What IOzone measures: one pass over its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A new file, record after record.
+    /// Creates the file, record after record, allocating clusters.
     Write,
-    /// The same again over the file.
+    /// Overwrites an existing file, record after record.
     Rewrite,
-    /// The file, record after record.
+    /// Reads an existing file, record after record.
     Read,
-    /// The same again.
+    /// Reads it a second time, with what the first pass left in the cache.
     Reread,
-    /// Every record once, in random order.
+    /// Reads every record once, in random order.
     RandomRead,
-    /// Every record once, in random order.
+    /// Overwrites every record once, in random order.
     RandomWrite,
 }
 
 impl Mode {
-    /// All of them, as they are written.
+    /// Each mode with its word after `mode=`.
     pub const ALL: [(&str, Mode); 6] = [
         ("write", Mode::Write),
         ("rewrite", Mode::Rewrite),
@@ -62,24 +62,24 @@ impl Mode {
 /// When dirty entries of FATs and directories are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// After every so many records, and when the file is closed.
+    /// After every this many records, and when the file is closed.
     Records(NonZeroU64),
-    /// When the file is closed.
+    /// Only when the file is closed.
     Close,
 }
 
-/// The configuration of the workload.
+/// `iozone` with its parameters, before it is opened on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IozoneConfig {
-    /// What is done.
+    /// The measured pass; what it needs before is not measured.
     pub mode: Mode,
-    /// Bytes of a record.
+    /// Bytes of each call to read or write.
     pub record_bytes: u32,
-    /// Bytes of the file.
+    /// Bytes of the only file.
     pub file_bytes: u64,
-    /// When metadata are written.
+    /// When the sector cache writes its metadata back.
     pub sync: Sync,
-    /// Its volume.
+    /// Where the file lies.
     pub volume: VolumeConfig,
 }
 
@@ -151,7 +151,6 @@ impl IozoneConfig {
     }
 }
 
-/// The client while it runs.
 struct Iozone<'a> {
     config: &'a IozoneConfig,
     rng: Rng,

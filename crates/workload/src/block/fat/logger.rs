@@ -16,7 +16,7 @@ use fatfs::{Dir, File};
 use nvlab_units::{Span, quantity};
 use std::io::{Result, Write};
 
-/// The first word of the text.
+/// What a workload's text begins with.
 pub const KIND: &str = "logger";
 const KEYS: [&str; 5] = ["record", "rate", "file", "files", "until"];
 /// Requests are recorded in memory with the sectors they write: 1.3 KB for each record of 200 B.
@@ -25,20 +25,20 @@ const RECORDS_ALLOWED: &str = "a number of records up to 2^19, such as 1e5record
 /// The names of files end with a number of five digits.
 const FILES_MAX: u64 = 99_999;
 
-/// A logger and its volume.
+/// `logger` with its parameters, before it is opened on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoggerConfig {
-    /// Bytes of a record.
+    /// Bytes appended at once.
     pub record_bytes: u32,
     /// Records per second; `None`: each begins when the one before is done.
     pub per_second: Option<f64>,
-    /// A file is full when it has so many bytes.
+    /// Bytes at which a file is full and the next one begins.
     pub file_bytes: u64,
     /// Files kept, the one that is being written included.
     pub files: u64,
-    /// Records in all.
+    /// Records until it ends, in all files together.
     pub records: u64,
-    /// Its volume.
+    /// Where the files lie.
     pub volume: VolumeConfig,
 }
 
@@ -105,7 +105,6 @@ impl LoggerConfig {
     }
 }
 
-/// The client while it runs.
 struct Logger<'a> {
     config: &'a LoggerConfig,
     /// Files begun.

@@ -118,7 +118,7 @@ fn the_same_seed_makes_the_same_requests() {
 }
 
 #[test]
-fn wrong_texts_say_what_is_allowed() {
+fn wrong_texts_of_fat_clients_say_what_is_allowed() {
     let said = |text: &str| {
         WorkloadSpec::parse(text)
             .and_then(|spec| spec.open(Target::blocks(VOLUME, 512), 1))

@@ -104,11 +104,11 @@ pub(super) type Disk<'a> = CachedDisk<'a, Recorder>;
 pub struct VolumeConfig {
     /// The FAT variant; `None`: determined by the number of clusters.
     pub fat: Option<FatType>,
-    /// Bytes of a cluster.
+    /// A power of two from 512 B to 32 KiB.
     pub cluster_bytes: u32,
     /// Share of the volume's clusters in use when the measurement begins, or when the client's files are complete.
     pub fill: f64,
-    /// Bytes of the sector cache.
+    /// Capacity of the client's sector cache, in bytes.
     pub cache_bytes: u64,
     /// Bytes of the volume; `None` for the whole device.
     pub span: Option<u64>,
@@ -140,14 +140,14 @@ impl Volume<'_> {
         self.cache.borrow_mut().sync()
     }
 
-    /// What was requested so far is not measured.
+    /// Ends the preparation: requests so far are not measured.
     pub fn prepared(&self) -> Result<()> {
         self.sync()?;
         self.preparation.set(std::mem::take(&mut self.cache.borrow_mut().device_mut().requests));
         Ok(())
     }
 
-    /// What was requested since the last call is issued at `at`.
+    /// Sets the issue time of all requests since the last call.
     pub fn stamp(&self, at: Time) {
         let mut cache = self.cache.borrow_mut();
         let requests = &mut cache.device_mut().requests;

@@ -1,4 +1,4 @@
-//! From a section to a job.
+//! Turns a section of a job file into a job.
 
 use super::lines::Section;
 use super::lists::{NO_REQUESTS, has};
@@ -102,7 +102,7 @@ impl Section {
         false
     }
 
-    /// All that needs no device.
+    /// The part of the job that does not depend on the device.
     fn spec(&self, notes: &mut Vec<String>, errors: &mut Vec<WorkloadError>) -> GeneratorSpec {
         let options = &self.options;
         let (pattern, mix) = options.pattern().unwrap_or_else(|error| {

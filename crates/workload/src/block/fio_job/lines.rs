@@ -200,7 +200,7 @@ fn cpus() -> u64 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
 }
 
-/// Of this machine, in MiB; 0 if it is not known.
+/// Memory of this machine in MiB; 0 if it is not known.
 fn memory_mb() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));

@@ -46,10 +46,10 @@ use nvlab_units::quantity::told_bytes;
 use nvlab_units::suggest;
 use std::path::Path;
 
-/// A parsed job file.
+/// A job file whose options are read, before it knows a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioJobFile {
-    /// The file, for messages.
+    /// The path as given, for messages.
     pub file: String,
     /// Phases that run one after another, each of jobs that run together.
     pub phases: Vec<Vec<FioJob>>,
@@ -60,11 +60,11 @@ pub struct FioJobFile {
 /// One section, before `numjobs` is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioJob {
-    /// The name of the section.
+    /// What stands in the brackets.
     pub name: String,
-    /// The line of the section.
+    /// Where its brackets stand, from 1.
     pub line: u64,
-    /// The number of copies.
+    /// `numjobs`: each copy is a stream.
     pub copies: u32,
     /// Sizes, mix, pace: everything that does not need the device.
     spec: GeneratorSpec,
@@ -78,12 +78,12 @@ pub struct FioJob {
     io_bytes: Option<Amount>,
     loops: u64,
     time_based: bool,
-    /// Figures begin after this.
+    /// Requests before this are served, but not counted.
     pub ramp_time: Span,
     seed: Option<u64>,
     /// The section that must have ended before.
     waits_for: Option<String>,
-    /// It begins so long after it could.
+    /// Delay from the moment at which it could begin.
     delay: Span,
     issue: Issue,
     /// It reads back what it wrote.
@@ -107,15 +107,15 @@ struct Place {
 pub struct FioStream {
     /// The section, with `.1`, `.2` for the copies.
     pub name: String,
-    /// Its requests.
+    /// The requests it issues.
     pub workload: AnyGenerator,
-    /// Figures begin after this.
+    /// Requests before this are served, but not counted.
     pub ramp_time: Span,
     /// Streams of this file that must have ended before, by their number.
     pub after: Vec<usize>,
-    /// It begins so long after that.
+    /// Delay after they ended, or after the beginning.
     pub delay: Span,
-    /// How it issues its requests.
+    /// Pauses, rate limits and reaping (`thinktime`, `rate`, `iodepth_batch_complete`).
     pub issue: Issue,
     /// Its figures are added to those of this stream of the file, by its number.
     pub reported_with: Option<usize>,
@@ -124,7 +124,7 @@ pub struct FioStream {
 }
 
 impl FioJobFile {
-    /// Reads a job file.
+    /// Reads a file and those it includes; reports all unusable options at once.
     pub fn read(path: &Path) -> Result<FioJobFile, WorkloadError> {
         FioJobFile::parse(&text_of(path)?, &path.display().to_string())
     }
@@ -177,7 +177,7 @@ impl FioJobFile {
         Ok(parsed)
     }
 
-    /// Keeps only the section called `name`.
+    /// Keeps only the section called `name`; an error lists those there are.
     pub fn section(mut self, name: &str) -> Result<FioJobFile, WorkloadError> {
         let names: Vec<String> = self.phases.iter().flatten().map(|job| job.name.clone()).collect();
         self.phases.iter_mut().for_each(|phase| phase.retain(|job| job.name == name));
@@ -305,7 +305,7 @@ impl FioJob {
         })
     }
 
-    /// Where a copy's requests go on a device of so many bytes.
+    /// Where a copy's requests go on a device of `device` bytes.
     fn place(&self, job_file: &str, copy: u32, device: u64) -> Result<Place, WorkloadError> {
         let unit = self.spec.slot_bytes() as u64;
         let file = self.file.map_or(device, |bytes| bytes.of(device, unit));

@@ -39,7 +39,7 @@ fn plain_size(text: &str, kb_base: u64) -> Option<u64> {
     number.checked_mul(base.pow(power))
 }
 
-/// A time; without a unit it is so many times `unit_ps`, or microseconds in an expression, which is in brackets.
+/// A time; without a unit, a multiple of `unit_ps`, or of microseconds in an expression in brackets.
 pub(super) fn time(text: &str, unit_ps: u64) -> Option<Span> {
     let text = text.trim().to_ascii_lowercase();
     if text.starts_with('(') {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_fios() {
+    fn prefixes_of_numbers_are_those_of_fio() {
         for (text, bytes) in [
             ("512", 512),
             ("4k", 4096),

@@ -25,7 +25,7 @@ pub(super) struct Pattern {
     pub is_random: bool,
     /// Bytes left out after each sequential request.
     pub skip_bytes: i64,
-    /// A new random place for every so many-th request.
+    /// One request in this many goes to a new random place.
     pub jump_every: Option<u32>,
 }
 
@@ -119,7 +119,7 @@ impl Options {
         }
     }
 
-    /// Bytes.
+    /// A size in bytes, with fio's suffixes.
     pub fn bytes(&self, key: &'static str) -> Result<Option<u64>, WorkloadError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         let bytes = numbers::size(value, self.kb_base()?);
@@ -148,7 +148,7 @@ impl Options {
         self.time_in(key, SECOND_PS, "seconds, or a number with us, ms, s, m, h or d")
     }
 
-    /// A time; without a unit, so many times `unit_ps`.
+    /// A time; without a unit, a multiple of `unit_ps`.
     pub fn time_in(
         &self,
         key: &'static str,
@@ -160,7 +160,7 @@ impl Options {
         numbers::time(value, unit_ps).map(Some).ok_or_else(|| self.wrong(key, allowed))
     }
 
-    /// `rw` and the mix.
+    /// The pattern of `rw` and its mix of reads, writes and trims.
     pub fn pattern(&self) -> Result<(Pattern, Mix), WorkloadError> {
         const ALLOWED: &str = "read, write, trim, rw, trimwrite, or these with a prefix rand; after a colon, how many \
                            requests share a random address (randread:8) or the skip after a sequential one (write:4k, read:-8k)";

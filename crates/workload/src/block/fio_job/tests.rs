@@ -95,7 +95,7 @@ fn random_may_be_partly_sequential_and_sequential_may_skip() {
 
 /// The share of accesses below a tenth of the space, and around its middle.
 #[test]
-fn distributions_are_fios() {
+fn distributions_are_those_of_fio() {
     let within = |distribution: &str, from: f64, to: f64| {
         let text =
             format!("[a]\nrw=randread\nbs=512\nrandom_distribution={distribution}\nnumber_ios=30000\n");
@@ -268,7 +268,7 @@ fn engines_decide_whether_depth_counts() {
 }
 
 #[test]
-fn ends_are_fios() {
+fn jobs_end_where_fio_ends_them() {
     let count = |text: &str| all(&mut parse(text).open(16 * MIB, 1).unwrap()[0].workload).len();
     assert_eq!(count("[a]\nrw=randwrite\nsize=1m\nloops=3\n"), 768);
     assert_eq!(count("[a]\nrw=randwrite\nsize=1m\nio_size=2m\n"), 512);

@@ -8,21 +8,21 @@ use std::ops::{Deref, DerefMut};
 /// A generator of any distribution. It is used through the trait it dereferences to.
 #[derive(Clone, Debug)]
 pub enum AnyGenerator {
-    /// Uniform addresses.
+    /// Every slot equally likely.
     Uniform(Generator<Uniform>),
     /// Every slot once per pass.
     Shuffled(Generator<Shuffled>),
-    /// One after another.
+    /// Ascending, again from the first slot after the last.
     Sequential(Generator<Sequential>),
-    /// Zipf.
+    /// Skewed by rank.
     Zipf(Generator<ZipfAddresses>),
     /// Hot and cold zones.
     Zones(Generator<Zones>),
-    /// Self-similar.
+    /// 80/20 within 80/20.
     SelfSimilar(Generator<SelfSimilar>),
     /// A bell around the middle.
     Normal(Generator<Normal>),
-    /// Any, with sequential runs.
+    /// Any of the others, interrupted by sequential runs.
     Partly(Generator<Partly>),
 }
 

@@ -1,16 +1,16 @@
-//! Which operation comes next.
+//! The mix of operations, and drawing the next one.
 
 use crate::Op;
 use nvlab_units::Rng;
 
-/// The mix of operations, as configured.
+/// Which operations there are, and how often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mix {
     /// Drawn independently: shares of all requests; the rest are writes.
     Share {
-        /// Share of reads, 0 to 1.
+        /// 0 to 1; `read + trim` is at most 1.
         read: f64,
-        /// Share of trims, 0 to 1.
+        /// 0 to 1.
         trim: f64,
     },
     /// Each block is trimmed and then written (fio's `trimwrite`).
@@ -66,7 +66,7 @@ impl Drawn {
         }
     }
 
-    /// Bytes that are written of so many accessed, on average; of those that are trimmed and then written, all.
+    /// The mean number of bytes written if `bytes` are accessed; all of them if each is trimmed and then written.
     pub fn written_of(&self, bytes: u64) -> u64 {
         match self.only {
             Some(op) => (op == Op::Write) as u64 * bytes,

@@ -28,31 +28,31 @@ use std::ops::Range;
 /// All parameters of a generator except its addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The bytes it may access.
+    /// `[start, end)` in bytes of the device.
     pub region: Range<u64>,
-    /// Sizes of requests.
+    /// Of writes and trims, and of reads without `read_sizes`.
     pub sizes: Sizes,
     /// Sizes of reads; `None`: as the others.
     pub read_sizes: Option<Sizes>,
     /// Bytes that addresses are multiples of, counted from the start of the region.
     pub slot_bytes: u32,
-    /// Which operations.
+    /// Shares of reads, writes and trims.
     pub mix: Mix,
     /// When; the depth of a closed loop is that of all threads together.
     pub pace: Pace,
-    /// Threads that issue the requests.
+    /// Threads that issue; each keeps its share of the depth in flight.
     pub threads: u32,
     /// A flush after every this many writes; 0 for none.
     pub flush_every: u64,
-    /// A flush after the last request.
+    /// Whether a flush follows the last request.
     pub flush_at_end: bool,
     /// Every write is forced to the medium.
     pub fua: bool,
     /// The number of requests, not counting flushes; `None` for no end.
     pub requests: Option<u64>,
-    /// When to stop.
+    /// Simulated time after which it stops; `None` for no limit.
     pub time_limit: Option<Span>,
-    /// The value of [`Request::stream`].
+    /// Copied to [`Request::stream`]: its number when several run at once.
     pub stream: u8,
 }
 
@@ -85,7 +85,7 @@ impl Plan {
 /// Changes the seed for the sizes of reads, where they are drawn apart.
 const READS: u64 = 0x7265_6164;
 
-/// A generated workload.
+/// Requests of a [`Plan`] at the addresses that `A` draws.
 #[derive(Clone, Debug)]
 pub struct Generator<A> {
     addresses: A,
@@ -272,7 +272,7 @@ impl<A> Workload for Generator<A> {
         self.base..self.base + self.span
     }
 
-    /// Flushes are not counted.
+    /// Requests left; flushes are not counted.
     fn len_hint(&self) -> Option<u64> {
         (!self.is_endless).then_some(self.remaining)
     }

@@ -1,11 +1,11 @@
-//! How large requests are.
+//! Sizes of requests: one, or drawn by weight.
 
 use nvlab_units::Rng;
 
-/// Sizes of requests, as configured.
+/// How large requests are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// All equal.
+    /// One size for all, in bytes.
     Fixed(u32),
     /// Drawn from (bytes, weight) pairs.
     Split(Vec<(u32, f64)>),
@@ -19,14 +19,13 @@ impl Sizes {
             Sizes::Split(parts) => parts.iter().map(|&(bytes, _)| bytes).min().expect("a split has parts"),
         }
     }
-    /// The largest.
     pub(crate) fn largest(&self) -> u32 {
         match self {
             Sizes::Fixed(bytes) => *bytes,
             Sizes::Split(parts) => parts.iter().map(|&(bytes, _)| bytes).max().expect("a split has parts"),
         }
     }
-    /// The mean.
+    /// Mean size in bytes, by weight.
     pub fn mean(&self) -> f64 {
         match self {
             Sizes::Fixed(bytes) => *bytes as f64,
@@ -41,7 +40,7 @@ impl Sizes {
     }
 }
 
-/// Sizes, prepared for drawing.
+/// Draws sizes by their cumulated weights.
 #[derive(Clone, Debug)]
 pub struct SizeSource {
     rng: Rng,
@@ -77,12 +76,11 @@ impl SizeSource {
         rest.iter().all(|part| part.0 == first.0).then_some(first.0)
     }
 
-    /// The largest.
     pub(crate) fn largest(&self) -> u32 {
         self.parts.iter().map(|&(bytes, _)| bytes).max().expect("there is a size")
     }
 
-    /// Draws a size in bytes.
+    /// The next size in bytes.
     #[inline]
     pub fn draw(&mut self) -> u32 {
         if let [(bytes, _)] = self.parts[..] {

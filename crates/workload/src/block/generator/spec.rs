@@ -26,7 +26,7 @@ const DEFAULT_THETA: f64 = 0.99;
 const DEFAULT_SELF_SIMILAR: f64 = 0.2;
 const DEFAULT_HOT: (f64, f64) = (0.2, 0.8);
 
-/// Where requests go.
+/// Where requests go, as the first word of the text says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
     /// Evenly, with replacement.
@@ -36,30 +36,30 @@ pub enum Distribution {
         /// The order of all passes is that of the first.
         repeats: bool,
     },
-    /// One after another.
+    /// Ascending, from the first block again after the last.
     Sequential {
-        /// Bytes left out after each request; so many back if negative.
+        /// Bytes left out after each request; if negative, bytes to go back.
         skip_bytes: i64,
     },
     /// In proportion to `1 / rank^theta`.
     Zipf {
-        /// The exponent.
+        /// Above 0, at most 10; 0.99 if not given.
         theta: f64,
-        /// Whether ranks are scattered.
+        /// Spreads the ranks over the space instead of the hottest first.
         scatter: bool,
     },
     /// By zone; hot/cold has two.
     Zones {
         /// The zones, from the first byte on.
         zones: Vec<Zone>,
-        /// Whether zones are scattered.
+        /// Spreads each zone's blocks over the space.
         scatter: bool,
     },
     /// 80/20 within 80/20.
     SelfSimilar {
         /// The share of the space that receives `1 - h` of the accesses.
         h: f64,
-        /// Whether ranks are scattered.
+        /// Spreads the ranks over the space instead of the hottest first.
         scatter: bool,
     },
     /// A bell around the middle.
@@ -72,7 +72,7 @@ pub enum Distribution {
 /// Bytes, or a share of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// Bytes.
+    /// A number of bytes, the same on every device.
     Bytes(u64),
     /// A share of the device, 0 to 1.
     Share(f64),
@@ -105,9 +105,9 @@ impl Amount {
 pub struct GeneratorSpec {
     /// Where requests go.
     pub distribution: Distribution,
-    /// Which operations.
+    /// Shares of reads, writes and trims.
     pub mix: Mix,
-    /// How large.
+    /// Of writes and trims, and of reads without `read_sizes`.
     pub sizes: Sizes,
     /// How large reads are; `None`: as the others.
     pub read_sizes: Option<Sizes>,
@@ -117,21 +117,21 @@ pub struct GeneratorSpec {
     pub align: Option<u32>,
     /// When; the depth of a closed loop is that of all threads together.
     pub pace: Pace,
-    /// Threads that issue the requests.
+    /// Threads that issue; each keeps its share of the depth in flight.
     pub threads: u32,
-    /// The first byte of its region.
+    /// Where its region begins on the device.
     pub offset: Amount,
     /// The bytes of its region; `None` for all from `offset` on.
     pub span: Option<Amount>,
     /// A flush after every this many writes; 0 for none.
     pub flush_every: u64,
-    /// A flush after the last request.
+    /// Whether a flush follows the last request.
     pub flush_at_end: bool,
-    /// Writes are forced to the medium.
+    /// Whether every write is forced to the medium (force unit access).
     pub fua: bool,
-    /// When it ends.
+    /// Requests, bytes and time after which it ends, whichever comes first.
     pub limits: Limits,
-    /// Its number when several run at once.
+    /// Number of the workload when several run at once.
     pub stream: u8,
 }
 
@@ -277,7 +277,6 @@ impl GeneratorSpec {
         self.align.unwrap_or_else(|| self.smallest())
     }
 
-    /// The smallest request.
     pub(crate) fn smallest(&self) -> u32 {
         let reads = self.read_sizes.as_ref().map_or(u32::MAX, Sizes::smallest);
         self.sizes.smallest().min(reads)
@@ -287,7 +286,6 @@ impl GeneratorSpec {
         self.sizes.largest().max(self.read_sizes.as_ref().map_or(0, Sizes::largest))
     }
 
-    /// The mean request.
     pub(crate) fn mean_bytes(&self) -> f64 {
         match (&self.read_sizes, self.mix) {
             (Some(reads), Mix::Share { read, .. }) => read * reads.mean() + (1.0 - read) * self.sizes.mean(),

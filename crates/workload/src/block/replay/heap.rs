@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_nearest() {
+    fn an_unknown_heap_program_is_answered_with_the_nearest() {
         let error = read("durable-spx", &ReadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("did you mean") && error.contains("durable-sps"), "{error}");
     }

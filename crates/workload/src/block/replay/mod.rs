@@ -41,7 +41,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the modifiers did.
+/// What the modifiers changed in the requests of the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayReport {
     /// Requests of one pass of one tenant.
@@ -50,7 +50,7 @@ pub struct ReplayReport {
     pub too_late: u64,
     /// Reads and writes that were widened (`align`).
     pub widened: u64,
-    /// Bytes added by widening.
+    /// Bytes that widening added to them.
     pub widened_bytes: u64,
     /// Trims that were narrowed (`align`, `clip-trims`).
     pub narrowed_trims: u64,
@@ -178,7 +178,7 @@ impl Replay {
         self
     }
 
-    /// What the modifiers did.
+    /// What the modifiers changed.
     pub fn report(&self) -> &ReplayReport {
         &self.report
     }
@@ -297,7 +297,7 @@ impl Workload for Replay {
         0..parts_before + self.report.footprint_bytes
     }
 
-    /// What the modifiers did.
+    /// The report, in lines for people.
     fn describe(&self) -> String {
         self.report.to_string()
     }

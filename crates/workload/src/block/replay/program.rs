@@ -18,14 +18,14 @@
 use nvlab_trace::Columns;
 use nvlab_units::{Span, Time};
 
-/// What each row of a trace waits for.
+/// A recorded program: which completions each of its requests waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Rows in order of recorded completion.
     answered: Vec<u32>,
-    /// How many of these each row waits for.
+    /// For each row, how many of `answered` it waits for.
     waits_for: Vec<u32>,
-    /// How long the program computed after the last of them.
+    /// For each row, how long the program computed after the last of them.
     computed: Vec<Span>,
     /// Recorded time from the first request to the last completion.
     pub recorded: Span,
@@ -59,7 +59,7 @@ impl Program {
     }
 }
 
-/// A program replayed on another device.
+/// [`Program`] on a device with other response times: when each request would be issued there.
 #[derive(Clone, Debug)]
 pub struct Rerun<'a> {
     program: &'a Program,
@@ -77,7 +77,7 @@ pub struct Rerun<'a> {
 const UNANSWERED: Time = Time::MAX;
 
 impl<'a> Rerun<'a> {
-    /// It begins at `origin`.
+    /// A rerun whose first request may be issued at `origin`.
     pub fn new(program: &'a Program, origin: Time) -> Rerun<'a> {
         let rows = program.answered.len();
         let (asked, ends) = (Vec::with_capacity(rows), Vec::with_capacity(rows));

@@ -33,20 +33,20 @@ const FLAGS: [&str; 3] = ["compact", "clip-trims", "wrap"];
 const DEFAULT_EXTENT_BYTES: u64 = 1 << 20;
 const COPIES_MAX: u64 = 65_536;
 
-/// A trace and its modifiers.
+/// A trace and its modifiers, before it is opened on a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplaySpec {
     /// The file, `builtin:NAME` or `heap:NAME`.
     pub path: PathBuf,
-    /// How it is read.
+    /// Format, columns and filters of the file.
     pub reading: ReadOptions,
     /// Only what begins before this, in recorded time.
     pub first: Option<Span>,
     /// Times are multiplied by this: 0.5 is twice as fast.
     pub scale_time: f64,
-    /// How many times it is replayed.
+    /// Passes over the trace, at least 1.
     pub loops: u64,
-    /// How many tenants replay it concurrently.
+    /// Tenants that replay it at the same time, each in its own part of the device; at least 1.
     pub copies: u32,
     /// Extents of this many bytes that are never accessed are removed.
     pub compact: Option<u64>,
@@ -60,7 +60,7 @@ pub struct ReplaySpec {
     pub depth: Option<u32>,
     /// The recorded program's computing time is kept instead of the recorded times ([`super::Program`]).
     pub keeps_think: bool,
-    /// Its number when several workloads run at once.
+    /// Number of the workload when several run at once.
     pub stream: u8,
 }
 
@@ -187,7 +187,7 @@ impl ReplaySpec {
     }
 }
 
-/// What is said of a text table.
+/// The description of a text table's columns.
 fn table(words: &Words, format: Option<Format>) -> Result<TableSpec, WorkloadError> {
     let table =
         TableSpec::parse(|key| words.value(key)).map_err(|(key, allowed)| words.wrong(key, &allowed))?;

@@ -53,7 +53,7 @@ fn small() -> Columns {
 }
 
 #[test]
-fn as_recorded() {
+fn requests_are_replayed_as_recorded() {
     let mut replay = Replay::new(small(), &spec(""), GIB, 1).unwrap();
     assert_eq!((replay.pacing(), replay.footprint()), (Pacing::Open, 0..100 * MIB + 100 + 8192));
     let expected: Vec<Request> = small().iter().collect();

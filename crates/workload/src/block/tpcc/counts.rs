@@ -5,15 +5,15 @@ use super::standard::Transaction;
 /// Rows accessed by the transactions of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
-    /// Transactions.
+    /// Transactions of this kind, those rolled back included.
     pub transactions: u64,
     /// Rows selected, including searches for rows that do not exist.
     pub selects: u64,
-    /// Rows changed.
+    /// Rows changed in place.
     pub updates: u64,
-    /// Rows added.
+    /// Rows added to a table.
     pub inserts: u64,
-    /// Rows deleted.
+    /// Rows deleted (new-orders that are delivered).
     pub deletes: u64,
 }
 
@@ -22,13 +22,13 @@ pub struct RowCounts {
 pub struct Counts {
     rows: [RowCounts; 5],
     current: usize,
-    /// New-orders that were rolled back.
+    /// New-orders rolled back: 1 % (clause 2.4.1.4).
     pub rollbacks: u64,
-    /// Order lines entered.
+    /// Order lines entered by new-orders.
     pub lines: u64,
-    /// Those supplied by another warehouse.
+    /// Lines supplied by another warehouse: 1 % (clause 2.4.1.5).
     pub remote_lines: u64,
-    /// Districts without an order to deliver.
+    /// Districts that had no order to deliver (clause 2.7.4.2).
     pub skipped_deliveries: u64,
 }
 
@@ -38,7 +38,7 @@ impl Counts {
         &self.rows[kind as usize]
     }
 
-    /// How many transactions of all kinds.
+    /// Transactions of all kinds.
     pub fn transactions(&self) -> u64 {
         self.rows.iter().map(|rows| rows.transactions).sum()
     }

@@ -34,7 +34,7 @@ impl FixedTree {
         }
     }
 
-    /// How many pages a tree over `entries` keys needs.
+    /// Pages that a tree over `entries` keys needs.
     pub fn pages_for(entries: u64, fanout: u32) -> u64 {
         let (mut nodes, mut pages) = (entries, 0);
         loop {
@@ -46,12 +46,11 @@ impl FixedTree {
         }
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.levels as u32
     }
 
-    /// How many pages.
     pub fn pages(&self) -> u32 {
         self.pages
     }
@@ -75,14 +74,12 @@ impl FixedTree {
 /// A table whose rows are loaded once, in order of the primary key.
 #[derive(Clone, Debug)]
 pub struct FixedTable {
-    /// The rows.
     pub rows: Heap,
     /// The index of the primary key.
     pub tree: FixedTree,
 }
 
 impl FixedTable {
-    /// A table of `rows` rows.
     pub fn new(space: &mut Space, rows: u32, rows_per_page: u32, fanout: u32) -> FixedTable {
         FixedTable {
             rows: Heap::new(space, rows, rows_per_page),

@@ -27,7 +27,7 @@ struct Nodes {
     fanout: usize,
     segment: Segment,
     root: u32,
-    /// Inner levels.
+    /// Levels above the leaves.
     levels: usize,
     inner_pages: Vec<u32>,
     inner_counts: Vec<u16>,
@@ -247,12 +247,11 @@ impl Ascending {
         self.nodes.segment.pages()
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.nodes.levels as u32 + 1
     }
 
-    /// Finds a key.
     #[inline]
     pub fn read(&mut self, district: u32, key: u32, pool: &mut Pool) {
         let leaf = self.nodes.search(joined(district, key), pool);
@@ -317,12 +316,11 @@ impl Sorted {
         Sorted { nodes: Nodes::load(space, fanout, &leaves), keys: kept }
     }
 
-    /// How many pages it has.
     pub fn pages(&self) -> u32 {
         self.nodes.segment.pages()
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.nodes.levels as u32 + 1
     }
@@ -343,7 +341,6 @@ impl Sorted {
         pool.touch(self.nodes.leaf_pages[leaf], Touch::Read);
     }
 
-    /// Adds a key.
     pub fn insert(&mut self, key: u64, pool: &mut Pool, space: &mut Space) {
         let (mut leaf, mut slot) = self.find(key, pool);
         pool.touch(self.nodes.leaf_pages[leaf], Touch::Change);

@@ -45,7 +45,6 @@ pub fn customer_order_key(district: u32, customer: u32, number: u32) -> u64 {
     (district as u64) << DISTRICT_SHIFT | (customer as u64) << 32 | number as u64
 }
 
-/// Every table and tree.
 #[derive(Clone, Debug)]
 pub struct Database {
     pub(super) space: Space,

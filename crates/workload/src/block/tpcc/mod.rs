@@ -58,23 +58,23 @@ use transactions::{Draws, Engine};
 /// leaves, 20 orders with theirs).
 pub(crate) const POOL_FRAMES_MIN: u32 = 1024;
 
-/// Which transactions are run.
+/// Which of the five transactions are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
-    /// New-order.
+    /// Only new-order, the transaction that tpmC counts.
     NewOrder,
-    /// All five.
+    /// All five, in the proportions of clause 5.2.3.
     Full,
 }
 
 /// A TPC-C database and how it is used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TpccConfig {
-    /// Warehouses.
+    /// The scale of the database: 10 districts and 100,000 stock rows each.
     pub warehouses: u32,
-    /// The buffer pool.
+    /// Bytes of the buffer pool; what it holds causes no requests.
     pub pool_bytes: u64,
-    /// Which transactions.
+    /// New-orders alone or the full mix.
     pub mix: Mix,
     /// The page size of the pool, of the trees and of every request.
     pub page_bytes: u32,
@@ -110,7 +110,7 @@ impl Default for TpccConfig {
     }
 }
 
-/// The generator.
+/// The page requests of a database that runs TPC-C behind a buffer pool.
 #[derive(Clone, Debug)]
 pub struct Tpcc {
     config: TpccConfig,
@@ -157,12 +157,12 @@ impl Tpcc {
         }
     }
 
-    /// Its configuration.
+    /// What it was opened with.
     pub fn config(&self) -> &TpccConfig {
         &self.config
     }
 
-    /// The row counts.
+    /// Rows accessed so far, the warm-up included.
     pub fn counts(&self) -> &Counts {
         &self.engine.counts
     }

@@ -7,7 +7,7 @@ use super::standard::{CUSTOMERS, DISTRICTS, ITEMS, LINES, NAMES, ORDERS, UNDELIV
 use super::standard::{NonUniform, RECENT_ORDERS};
 use nvlab_units::Rng;
 
-/// No order.
+/// Stands for no order.
 pub const NONE: u32 = u32::MAX;
 const LINES_MAX: usize = *LINES.end() as usize;
 const RECENT: usize = RECENT_ORDERS as usize;
@@ -15,7 +15,6 @@ const RECENT: usize = RECENT_ORDERS as usize;
 /// An order. Its index is its row in the heap.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// Its number in its district.
     pub number: u32,
     /// The number of its first line in its district.
     pub first_line: u32,
@@ -25,13 +24,11 @@ pub struct Order {
     pub next: u32,
     /// The number of its customer in the district.
     pub customer: u16,
-    /// How many lines.
     pub lines: u8,
 }
 
 const _: () = assert!(size_of::<Order>() == 20);
 
-/// The state of a district.
 #[derive(Clone, Debug)]
 pub struct District {
     /// The number of its next order.
@@ -42,7 +39,6 @@ pub struct District {
     pub oldest: u32,
     /// The newest order.
     pub newest: u32,
-    /// Orders that are not delivered.
     pub undelivered: u32,
     /// The newest orders, by their number modulo 20.
     pub recent: [u32; RECENT],
@@ -61,12 +57,12 @@ impl District {
     }
 }
 
-/// All orders, and the names by which customers are found.
+/// All orders, and the last names by which customers are found.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// By row.
+    /// Indexed by row.
     pub all: Vec<Order>,
-    /// By warehouse and district.
+    /// Indexed by warehouse and district.
     pub districts: Vec<District>,
     /// The newest order of each customer.
     pub newest_of: Vec<u32>,
@@ -149,7 +145,6 @@ impl Orders {
         first_row + lines
     }
 
-    /// Records a committed order.
     pub fn add(&mut self, district: u32, order: Order, items: &[u32]) {
         let id = self.all.len() as u32;
         let state = &mut self.districts[district as usize];

@@ -13,9 +13,8 @@ const ABSENT: u32 = u32::MAX;
 /// The kind of a page access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// It is read.
     Read,
-    /// It is read and changed.
+    /// Read and made dirty.
     Change,
     /// It is new, so nothing is read.
     Create,
@@ -57,7 +56,6 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `frames` frames, empty.
     pub fn new(frames: u32) -> Pool {
         assert!(frames > 0 && frames < ABSENT, "{frames} frames");
         let empty = Frame { previous: frames, next: frames, page: ABSENT, is_changed: false };
@@ -71,7 +69,6 @@ impl Pool {
         }
     }
 
-    /// How many frames there are.
     pub fn frames(&self) -> u32 {
         self.anchor()
     }

@@ -21,12 +21,10 @@ impl Space {
         Space { next: 0, end }
     }
 
-    /// How many pages are allocated.
     pub fn used_pages(&self) -> u32 {
         self.next
     }
 
-    /// How many extents are free.
     pub fn free_extents(&self) -> u32 {
         (self.end - self.next) / EXTENT_PAGES
     }
@@ -55,7 +53,6 @@ impl Segment {
         Segment { first: space.take(loaded), loaded, pages: loaded, extents: Vec::new() }
     }
 
-    /// How many pages it has.
     pub fn pages(&self) -> u32 {
         self.pages
     }
@@ -94,17 +91,14 @@ impl Heap {
         Heap { segment: Segment::new(space, rows.div_ceil(per_page)), rows, per_page }
     }
 
-    /// How many rows it has.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// How many pages it has.
     pub fn pages(&self) -> u32 {
         self.segment.pages()
     }
 
-    /// The page of `row`.
     #[inline]
     pub fn page(&self, row: u32) -> u32 {
         self.segment.page(row / self.per_page)

@@ -7,7 +7,7 @@ use crate::arrivals::{Limits, Pace};
 use crate::words::{self, Words};
 use nvlab_units::quantity::{self, told_bytes};
 
-/// The first word of the text.
+/// What a workload's text begins with.
 pub const KIND: &str = "tpcc";
 const KEYS: [&str; 12] = [
     "warehouses",

@@ -31,14 +31,14 @@ pub(crate) const REMOTE_PAYMENTS: f64 = 0.15;
 /// Payments and order-statuses that select the customer by last name (clauses 2.5.1.2 and 2.6.1.2).
 pub(crate) const BY_NAME: f64 = 0.60;
 
-/// A table and its rows.
+/// A table of the standard: its rows and its primary key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
+    /// As the standard calls it, in lower case.
     pub name: &'static str,
     /// Bytes of a row (clause 4.2.2: typical length, without the overhead of a database).
     pub row_bytes: u32,
-    /// The number of columns of its primary key, 4 B each; 0 if it has none.
+    /// Bytes of its primary key, 4 for each column; 0 if it has none.
     pub key_bytes: u32,
 }
 
@@ -46,21 +46,15 @@ const fn table(name: &'static str, row_bytes: u32, key_columns: u32) -> Table {
     Table { name, row_bytes, key_bytes: key_columns * 4 }
 }
 
-/// Warehouses.
 pub(crate) const WAREHOUSE: Table = table("warehouse", 89, 1);
-/// Districts.
 pub(crate) const DISTRICT: Table = table("district", 95, 2);
-/// Customers.
 pub(crate) const CUSTOMER: Table = table("customer", 655, 3);
 /// Payments that were made.
 pub(crate) const HISTORY: Table = table("history", 46, 0);
 /// Orders that are not delivered.
 pub(crate) const NEW_ORDER: Table = table("new-order", 8, 3);
-/// Orders.
 pub(crate) const ORDER: Table = table("order", 24, 3);
-/// Lines of orders.
 pub(crate) const ORDER_LINE: Table = table("order-line", 54, 4);
-/// Items.
 pub(crate) const ITEM: Table = table("item", 82, 1);
 /// Stock of every item in every warehouse.
 pub(crate) const STOCK: Table = table("stock", 306, 2);
@@ -85,7 +79,7 @@ pub enum Transaction {
 }
 
 impl Transaction {
-    /// All of them.
+    /// All five, in the order of [`Counts`](super::Counts).
     pub const ALL: [Transaction; 5] = [
         Transaction::NewOrder,
         Transaction::Payment,
@@ -119,11 +113,11 @@ impl Transaction {
 pub struct NonUniform {
     /// `A`: one less than a power of two.
     mask: u64,
-    /// `x`.
+    /// `x`, the smallest value.
     first: u64,
-    /// `y - x + 1`.
+    /// `y - x + 1`, the number of values.
     count: u64,
-    /// `C`.
+    /// `C`, drawn once per run.
     constant: u64,
 }
 
@@ -143,7 +137,7 @@ impl NonUniform {
         NonUniform { mask: 255, first: 0, count: NAMES as u64, constant }
     }
 
-    /// One value, from 0.
+    /// The next value, from 0 although the standard counts from `x`.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u32 {
         let uniform = self.first + rng.below(self.count);
@@ -155,18 +149,18 @@ impl NonUniform {
 /// not by 96 or 112.
 #[derive(Clone, Copy, Debug)]
 pub struct Constants {
-    /// Names of customers at loading.
+    /// For last names, at loading.
     pub name_load: u64,
-    /// Names in queries.
+    /// For last names, in queries.
     pub name_run: u64,
-    /// Customers by number.
+    /// For customer numbers.
     pub customer: u64,
-    /// Items.
+    /// For item numbers.
     pub item: u64,
 }
 
 impl Constants {
-    /// Draws the constants for a run.
+    /// Draws until the two for names differ as clause 2.1.6.1 demands.
     pub fn draw(rng: &mut Rng) -> Constants {
         let (customer, item) = (rng.below(1024), rng.below(8192));
         loop {

@@ -330,7 +330,7 @@ fn warm_up_arrivals_and_ends() {
 }
 
 #[test]
-fn wrong_texts_say_what_is_allowed() {
+fn wrong_texts_of_tpcc_say_what_is_allowed() {
     for (text, expected) in [
         ("tpcc warehouse=2", "did you mean 'warehouses'?"),
         ("tpcc warehouses=0", "warehouses=0 is wrong: a whole number from 1 to 10000"),

@@ -9,32 +9,32 @@ use std::fmt::Write;
 /// where a record that does not begin on a bus word may need one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionCounts {
-    /// Keys compared in index nodes.
+    /// Keys compared on the way down the three index trees.
     pub key_loads: u32,
-    /// Pointers followed from index nodes.
+    /// Child pointers followed on the way down.
     pub pointer_loads: u32,
-    /// Words read of the three records.
+    /// Loads from the account, teller and branch record.
     pub record_loads: u32,
-    /// Balances written.
+    /// Balances written: one each of account, teller and branch.
     pub record_stores: u32,
-    /// Words written to the history.
+    /// Stores to the history record; 0 without a history.
     pub history_stores: u32,
 }
 
 impl TransactionCounts {
-    /// All loads.
+    /// Sum of the three kinds of loads.
     pub fn loads(&self) -> u32 {
         self.key_loads + self.pointer_loads + self.record_loads
     }
 
-    /// All stores.
+    /// Sum of the two kinds of stores.
     pub fn stores(&self) -> u32 {
         self.record_stores + self.history_stores
     }
 }
 
 impl Tpca {
-    /// What one transaction does.
+    /// What each transaction accesses, computed from the configuration.
     pub fn counts(&self) -> TransactionCounts {
         let trees = [&self.account_tree, &self.teller_tree, &self.branch_tree];
         let of_record = match self.config.record_reads {

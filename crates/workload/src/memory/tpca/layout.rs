@@ -21,19 +21,18 @@ const ENTRY_BYTES: u64 = 8;
 /// The most levels a tree of 2^32 keys can have, at a fanout of 2.
 const LEVELS_MAX: usize = 32;
 
-/// Records of one kind.
+/// A region of equal records, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Records {
-    /// The first byte.
+    /// Offset of the first record in the memory.
     pub base: u64,
-    /// From one record to the next.
+    /// Bytes from the start of a record to that of the next.
     pub stride: u64,
-    /// How many.
+    /// Number of records.
     pub count: u64,
 }
 
 impl Records {
-    /// The first byte of record `key`.
     #[inline]
     pub(super) fn at(&self, key: u64) -> u64 {
         debug_assert!(key < self.count, "record {key} of {}", self.count);
@@ -46,7 +45,7 @@ impl Records {
     }
 }
 
-/// An index tree.
+/// An index tree with full nodes: its levels lie one after another, the leaves first.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     /// First bytes of the levels, the leaves first.
@@ -74,22 +73,20 @@ impl Tree {
         Tree { bases, levels, nodes, fanout_bits: fanout.trailing_zeros() }
     }
 
-    /// How many levels, the leaves among them.
+    /// Levels, including the leaves.
     pub fn levels(&self) -> u32 {
         self.levels as u32
     }
 
-    /// How many nodes in all.
     pub(crate) fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// The size of a node.
     pub(crate) fn node_bytes(&self) -> u64 {
         ENTRY_BYTES << self.fanout_bits
     }
 
-    /// The bytes it takes.
+    /// Bytes of all its nodes.
     pub fn bytes(&self) -> u64 {
         self.nodes * self.node_bytes()
     }

@@ -54,9 +54,9 @@ const BUS_BYTES: u64 = 8;
 /// How much of a record is read before its balance is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordReads {
-    /// The balance.
+    /// Only the balance, one word.
     Balance,
-    /// Every word.
+    /// The whole record, in accesses of 8 B.
     Whole,
 }
 
@@ -65,7 +65,7 @@ pub enum RecordReads {
 pub struct TpcaConfig {
     /// Branches, with 10 tellers for each; 0: as many as the memory holds.
     pub branches: u32,
-    /// Accounts for each branch.
+    /// 100,000 in the standard (TPC-A clause 4.2).
     pub accounts_per_branch: u32,
     /// Size of an account, teller or branch record: a multiple of 4, at least 8.
     pub record_bytes: u32,
@@ -75,14 +75,14 @@ pub struct TpcaConfig {
     pub page_bytes: u32,
     /// Each branch and teller has its own page.
     pub spread_hot: bool,
-    /// What is read of a record.
+    /// What is read of each record before it is changed.
     pub record_reads: RecordReads,
     /// Share of transactions whose account belongs to the teller's branch; `None`: the account is drawn
     /// uniformly and its own teller and branch are changed.
     pub home: Option<f64>,
-    /// A history record is written.
+    /// Whether each transaction appends a history record.
     pub history: bool,
-    /// When transactions arrive.
+    /// A rate or a depth, of transactions.
     pub pace: Pace,
     /// When it ends; bytes do not count.
     pub limits: Limits,
@@ -107,7 +107,7 @@ impl Default for TpcaConfig {
     }
 }
 
-/// The generator.
+/// The loads and stores of TPC-A's transactions on a database in memory.
 #[derive(Clone, Debug)]
 pub struct Tpca {
     config: TpcaConfig,
@@ -171,7 +171,7 @@ impl Tpca {
         }
     }
 
-    /// Its configuration.
+    /// What it was opened with; `branches` is never 0 here.
     pub fn config(&self) -> &TpcaConfig {
         &self.config
     }

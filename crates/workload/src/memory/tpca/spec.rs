@@ -6,7 +6,7 @@ use crate::arrivals::{Limits, Pace};
 use crate::words::{self, Words};
 use nvlab_units::quantity;
 
-/// The first word of the text.
+/// What a workload's text begins with.
 pub const KIND: &str = "tpca";
 const KEYS: [&str; 12] = [
     "branches",

@@ -17,7 +17,7 @@ fn reason(text: &str) -> String {
 
 /// Section 5.2, figure 12, and what SEEDS derives from them.
 #[test]
-fn the_papers_sizes() {
+fn tpca_has_the_sizes_of_the_paper() {
     let tpca = open("tpca");
     assert_eq!([tpca.branches.count, tpca.tellers.count, tpca.accounts.count], [155, 1550, 15_500_000]);
     let trees = [&tpca.branch_tree, &tpca.teller_tree, &tpca.account_tree];
@@ -195,7 +195,7 @@ fn flushes_per_transaction_behind_a_buffer() {
 }
 
 #[test]
-fn arrivals_and_ends() {
+fn tpca_arrives_and_ends_as_configured() {
     let mut tpca = open("tpca rate=10k/s until=2s");
     assert_eq!(tpca.pacing(), Pacing::Open);
     let mut accesses = Vec::new();
@@ -213,7 +213,7 @@ fn arrivals_and_ends() {
 }
 
 #[test]
-fn golden_transactions() {
+fn golden_transactions_of_tpca() {
     let mut tpca = open("tpca rate=10k/s");
     let mut accesses = Vec::new();
     let mut seen = Vec::new();
@@ -231,7 +231,7 @@ const GOLDEN: [(u64, [u64; 3]); 3] = [
 ];
 
 #[test]
-fn wrong_texts_say_what_is_allowed() {
+fn wrong_texts_of_tpca_say_what_is_allowed() {
     for (text, expected) in [
         ("tpca brunches=2", "did you mean 'branches'?"),
         ("tpca fanout=33", "fanout=33 is wrong: a power of two, at least 2"),
@@ -260,7 +260,7 @@ fn wrong_texts_say_what_is_allowed() {
 }
 
 #[test]
-fn the_description_counts() {
+fn tpca_describes_what_it_counts() {
     let text = open("tpca").describe();
     assert!(text.contains("66 loads (53 keys, 10 pointers, 3 of records), 3 stores"), "{text}");
     assert!(text.contains("index of 5 levels, 500002 nodes"), "{text}");
