@@ -1,20 +1,115 @@
 //! Addresses, and the shape of an array of erasable blocks.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// A logical unit address: the number by which the host knows a mapping unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lpa(pub u32);
 
 /// A physical unit address: where a mapping unit is stored. See [`Geometry`] for the numbering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Ppa(pub u32);
+
+/// A die of an array: what works on one operation at a time. Neighbouring dies are on different channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Die(pub u32);
+
+impl Lpa {
+    /// No logical unit: larger than the address of any.
+    pub const NONE: Lpa = Lpa(u32::MAX);
+
+    /// Its place in a table with an entry for each logical unit.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Ppa {
+    /// No physical unit: larger than the address of any.
+    pub const NONE: Ppa = Ppa(u32::MAX);
+
+    /// Its place in a table with an entry for each physical unit.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Die {
+    /// Its place in a table with an entry for each die.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Add<u32> for Lpa {
+    type Output = Lpa;
+    #[inline]
+    fn add(self, units: u32) -> Lpa {
+        Lpa(self.0 + units)
+    }
+}
+
+impl Sub for Lpa {
+    type Output = u32;
+    /// Units from one address to another.
+    #[inline]
+    fn sub(self, first: Lpa) -> u32 {
+        self.0 - first.0
+    }
+}
+
+impl Add<u32> for Ppa {
+    type Output = Ppa;
+    #[inline]
+    fn add(self, units: u32) -> Ppa {
+        Ppa(self.0 + units)
+    }
+}
+
+impl Sub for Ppa {
+    type Output = u32;
+    /// Units from one address to another.
+    #[inline]
+    fn sub(self, first: Ppa) -> u32 {
+        self.0 - first.0
+    }
+}
+
+impl fmt::Display for Lpa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Ppa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Die {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// An erase block of the whole array, numbered die by die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
-/// A run of consecutive units: lengths are passed here, never inferred from the length of a slice.
+/// A run of consecutive logical units: lengths are passed here, never inferred from the length of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// First unit of the run.
-    pub start: u32,
+    pub start: Lpa,
     /// Length in units.
     pub count: u32,
 }
@@ -22,16 +117,16 @@ pub struct Extent {
 impl Extent {
     /// One unit.
     #[inline]
-    pub const fn one(start: u32) -> Extent {
+    pub const fn one(start: Lpa) -> Extent {
         Extent { start, count: 1 }
     }
     /// The unit after the last one, as a `u64` so that it cannot overflow.
     #[inline]
     pub const fn end(self) -> u64 {
-        self.start as u64 + self.count as u64
+        self.start.0 as u64 + self.count as u64
     }
-    /// The numbers of the units, ascending.
-    pub fn units(self) -> impl Iterator<Item = u32> {
+    /// The units, ascending.
+    pub fn units(self) -> impl Iterator<Item = Lpa> {
         (0..self.count).map(move |i| self.start + i)
     }
 }

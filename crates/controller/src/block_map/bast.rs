@@ -85,7 +85,7 @@ impl<S: Store> BlockMap<S> {
             return Ok(None);
         };
         self.bast.in_order[block as usize] &= page.offset == next;
-        self.place[page.lpa as usize] = self.areas[DATA].first_page(block) + next;
+        self.place[page.lpa.index()] = self.areas[DATA].first_page(block) + next;
         self.stats.log_units += 1;
         Ok(Some(end))
     }

@@ -18,7 +18,7 @@ use super::{BlockMap, Cause, DATA, IN_PLACE, Log, NOTHING};
 use crate::ControllerError;
 use crate::spare::Kind;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Lpa, Time};
 use std::collections::VecDeque;
 
 /// A block for the overwrites of one logical block at their own offsets.
@@ -50,7 +50,7 @@ pub(super) struct Fast {
     pub rounds: Vec<Round>,
     next_die: u32,
     /// The host's sequential run: the page that continues it, and its length so far.
-    run_next: u32,
+    run_next: Lpa,
     run_length: u32,
 }
 
@@ -66,7 +66,7 @@ impl Fast {
             sequential: None,
             rounds: (0..dies).map(round).collect(),
             next_die: 0,
-            run_next: NOTHING,
+            run_next: Lpa::NONE,
             run_length: 0,
         }
     }
@@ -78,7 +78,7 @@ impl Fast {
 
     /// Updates the host's sequential run with a page it writes.
     #[inline]
-    pub fn follow(&mut self, lpa: u32) {
+    pub fn follow(&mut self, lpa: Lpa) {
         self.run_length = if lpa == self.run_next { self.run_length + 1 } else { 1 };
         self.run_next = lpa + 1;
     }
@@ -135,7 +135,7 @@ impl<S: Store> BlockMap<S> {
         if !self.areas[DATA].is_bad(block)
             && let Ok(end) = self.program_host(at, DATA, block, page.offset, page)
         {
-            self.place[page.lpa as usize] = self.areas[DATA].first_page(block) + page.offset;
+            self.place[page.lpa.index()] = self.areas[DATA].first_page(block) + page.offset;
             self.fast.sequential = Some(Sequential { lbn: page.lbn, block, next: page.offset + 1 });
             self.stats.sequential_units += 1;
             return Ok(Some(end));
@@ -182,9 +182,9 @@ impl<S: Store> BlockMap<S> {
         let index = self.areas[area].first_page(open) + next;
         self.owner[index as usize] = page.lpa;
         if self.config.second_chance {
-            self.overwritten[page.lpa as usize] = self.place[page.lpa as usize] < IN_PLACE;
+            self.overwritten[page.lpa.index()] = self.place[page.lpa.index()] < IN_PLACE;
         }
-        self.place[page.lpa as usize] = self.log_base + index;
+        self.place[page.lpa.index()] = self.log_base + index;
         self.stats.log_units += 1;
         Ok(Some(end))
     }
@@ -239,7 +239,7 @@ impl<S: Store> BlockMap<S> {
         for page in first..first + pages {
             let lpa = self.owner[page as usize];
             // A page with a second chance is merged as well if another page of its logical block is.
-            if self.is_live(page) && !(self.config.second_chance && self.overwritten[lpa as usize]) {
+            if self.is_live(page) && !(self.config.second_chance && self.overwritten[lpa.index()]) {
                 self.merge_page(at, lpa)?;
             }
         }
@@ -257,7 +257,7 @@ impl<S: Store> BlockMap<S> {
         let round = &mut self.fast.rounds[die as usize];
         round.full.pop_front();
         round.used -= 1;
-        self.owner[first as usize..(first + pages) as usize].fill(NOTHING);
+        self.owner[first as usize..(first + pages) as usize].fill(Lpa::NONE);
         // The newer version of a dead page may still be queued on another die.
         self.release(ready.max(self.promised), area, victim, Cause::Full);
         self.stats.victims += 1;
@@ -269,12 +269,12 @@ impl<S: Store> BlockMap<S> {
     #[inline]
     fn is_live(&self, page: u32) -> bool {
         let lpa = self.owner[page as usize];
-        lpa != NOTHING && self.place[lpa as usize] == self.log_base + page
+        lpa != Lpa::NONE && self.place[lpa.index()] == self.log_base + page
     }
 
     /// Merges the logical block of a page in the log.
     #[inline]
-    fn merge_page(&mut self, at: Time, lpa: u32) -> Result<(), ControllerError> {
+    fn merge_page(&mut self, at: Time, lpa: Lpa) -> Result<(), ControllerError> {
         let lbn = self.split(lpa).0;
         match self.fast.sequential {
             Some(open) if open.lbn == lbn => self.end_sequential(at),
@@ -300,7 +300,7 @@ impl<S: Store> BlockMap<S> {
                 continue;
             }
             let lpa = self.owner[page as usize];
-            self.overwritten[lpa as usize] = false;
+            self.overwritten[lpa.index()] = false;
             let Round { open, next, .. } = self.fast.rounds[die as usize];
             if open == NOTHING || !self.copy_in_log(at, area, open, next, lpa) {
                 // There is no open block, or its program failed.
@@ -311,7 +311,7 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Copies a page to the open log block; returns false if the program failed and the block is bad.
-    fn copy_in_log(&mut self, at: Time, area: usize, open: u32, next: u32, lpa: u32) -> bool {
+    fn copy_in_log(&mut self, at: Time, area: usize, open: u32, next: u32, lpa: Lpa) -> bool {
         let copied = self.fetch(lpa, Kind::Data, area);
         let (die, payload) = (self.areas[area].die_of(open), copied.payload(&self.page));
         let programmed = self.areas[area].nand.program(at, BlockId(open), next, 1, payload, false);
@@ -327,7 +327,7 @@ impl<S: Store> BlockMap<S> {
                 let index = self.areas[area].first_page(open) + next;
                 self.note_copied(area, index, &copied);
                 self.owner[index as usize] = lpa;
-                self.place[lpa as usize] = self.log_base + index;
+                self.place[lpa.index()] = self.log_base + index;
                 self.stats.second_chances += 1;
                 true
             }

@@ -9,7 +9,7 @@ use crate::spare::Kind;
 use nvlab_medium::flash::cells::SLC_LEVEL;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Lpa, Time};
 
 /// A program failed: its block is now bad and must no longer be used.
 #[derive(Debug)]
@@ -191,8 +191,8 @@ impl<S: Store> BlockMap<S> {
     ) -> Result<(), Failed> {
         let mut left = copies;
         let base = self.areas[DATA].first_page(target);
-        for lpa in self.pages_of(lbn).map(|lpa| lpa as u32) {
-            let place = self.place[lpa as usize];
+        for lpa in self.pages_of(lbn).map(|lpa| Lpa(lpa as u32)) {
+            let place = self.place[lpa.index()];
             if place == NOTHING || place.wrapping_sub(base) < self.pages {
                 continue;
             }
@@ -200,7 +200,7 @@ impl<S: Store> BlockMap<S> {
             let kind = if left == 0 { Kind::Merged } else { Kind::Data };
             let copied = self.fetch(lpa, kind, DATA);
             self.stats.data.at(cause).programs += 1;
-            let offset = lpa - lbn * self.pages;
+            let offset = lpa.0 - lbn * self.pages;
             let payload = copied.payload(&self.page);
             let queued = self.areas[DATA].nand.program(at, BlockId(target), offset, 1, payload, false);
             match queued {

@@ -78,7 +78,7 @@ use clean::Die;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{BlockId, Bus, Extent, Lane, Layout, Ppa, Served, Span, Ticket, Time};
+use nvlab_units::{BlockId, Bus, Extent, Lane, Layout, Lpa, Ppa, Served, Span, Ticket, Time};
 use prefetch_index::prefetch_index;
 use segments::{Moving, NO_SEGMENT, Pool, Role, Segment};
 use std::collections::VecDeque;
@@ -429,12 +429,12 @@ impl<S: Store> Controller for Envy<S> {
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
-    fn is_mapped(&self, lpa: u32) -> bool {
-        self.l2p[lpa as usize] != NOTHING
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.l2p[lpa.index()] != NOTHING
     }
     #[inline]
-    fn prefetch(&self, page: u32) {
-        prefetch_index(&self.l2p, page as usize);
+    fn prefetch(&self, page: Lpa) {
+        prefetch_index(&self.l2p, page.index());
     }
-    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn prefetch_writes(&self, _: impl Iterator<Item = Lpa>) {}
 }

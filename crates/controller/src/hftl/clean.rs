@@ -14,14 +14,14 @@ use crate::wear;
 use crate::{Controller, ControllerError};
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Ticket, Time};
 
 /// A page being moved out of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
-    pub lpa: u32,
-    pub from: u32,
-    pub to: u32,
+    pub lpa: Lpa,
+    pub from: Ppa,
+    pub to: Ppa,
 }
 
 /// Why a block is emptied.
@@ -151,12 +151,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     }
 
     fn gather_live(&self, block: BlockId, moved: &mut Vec<Moved>) {
-        let first = self.geometry.first_unit(block).0;
+        let first = self.geometry.first_unit(block);
         for (i, &word) in self.metadata.live_words(block).iter().enumerate() {
             let mut word = word;
             while word != 0 {
-                let from = first + i as u32 * 64 + word.trailing_zeros();
-                moved.push(Moved { lpa: self.owner[from as usize], from, to: 0 });
+                let from = first + (i as u32 * 64 + word.trailing_zeros());
+                moved.push(Moved { lpa: self.owner[from.index()], from, to: Ppa::NONE });
                 word &= word - 1;
             }
         }
@@ -170,15 +170,15 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let unknown = Spare { kind: Kind::Data, damaged: true, lpa, sequence: 0, stamp: 0 };
         // After a machine's crash another page may lie where the map says.
         let is_it = |spare: &Spare| spare.kind == Kind::Data && spare.lpa == lpa;
-        let spare = spare::peek(&self.nand, Ppa(from), data).ok().filter(is_it).unwrap_or(unknown);
+        let spare = spare::peek(&self.nand, from, data).ok().filter(is_it).unwrap_or(unknown);
         self.stats.lost_units += spare.damaged as u64;
         spare
     }
 
     /// The copy of a page does not match its checksum: its reads fail, and its bytes are no longer needed.
-    fn note_damaged(&mut self, page: u32) {
-        self.nand.doubt(Ppa(page));
-        self.nand.discard(Ppa(page));
+    fn note_damaged(&mut self, page: Ppa) {
+        self.nand.doubt(page);
+        self.nand.discard(page);
     }
 
     /// Copies pages in runs, each as many as fit into the open block.
@@ -202,10 +202,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             let (block, at) = (BlockId(block), at.max(ready));
             self.latest = self.latest.max(at);
             let run = (moved.len() - done).min((self.geometry.pages_per_block - next) as usize) as u32;
-            let first = self.geometry.first_unit(block).0 + next;
-            for (moved, to) in moved[done..].iter_mut().zip(first..first + run) {
-                moved.to = to;
-                self.owner[to as usize] = moved.lpa;
+            let first = self.geometry.first_unit(block) + next;
+            for (moved, nth) in moved[done..].iter_mut().zip(0..run) {
+                moved.to = first + nth;
+                self.owner[moved.to.index()] = moved.lpa;
             }
             self.program_run(at, (block, next), &moved[done..done + run as usize]);
             self.metadata.set_live(at, block, (next, run), true)?;
@@ -283,12 +283,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             if self.metadata.lookup(lpa) == Some(from) {
                 let end = self.metadata.set_map(at, lpa, to)?;
                 self.table.lose_many(victim, 1);
-                self.nand.supersede_at(self.nand.dead(Ppa(from)), end);
+                self.nand.supersede_at(self.nand.dead(from), end);
             } else {
                 // No entry ever named the copy.
                 self.invalidate(to);
                 self.clear_live_bit(at, to)?;
-                self.nand.supersede_at(self.nand.dead(Ppa(to)), Time::ZERO);
+                self.nand.supersede_at(self.nand.dead(to), Time::ZERO);
             }
         }
         moved.clear();
@@ -309,8 +309,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Keeps a block that could not be emptied, without the pages that were moved.
     #[cold]
     fn keep(&mut self, at: Time, victim: BlockId) -> Result<(), ControllerError> {
-        let first = self.geometry.first_unit(victim).0;
-        for page in first..first + self.geometry.pages_per_block {
+        let first = self.geometry.first_unit(victim);
+        for page in (0..self.geometry.pages_per_block).map(|nth| first + nth) {
             if self.metadata.lookup(self.owner_of(page)) != Some(page) {
                 self.clear_live_bit(at, page)?;
             }
@@ -321,8 +321,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     }
 
     /// The logical page a page was written for, clamped to one that exists.
-    fn owner_of(&self, page: u32) -> u32 {
-        self.owner[page as usize].min(self.config.logical_units - 1)
+    fn owner_of(&self, page: Ppa) -> Lpa {
+        self.owner[page.index()].min(Lpa(self.config.logical_units - 1))
     }
 
     /// Erases a block without live pages and adds it to the free ones, or retires it if that fails. All earlier

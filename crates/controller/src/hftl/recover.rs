@@ -40,13 +40,13 @@
 //! | i | B erased; "erasing", "free" or "open" | erased once more; used; filled from its first erased page |
 
 use super::metadata::{Entry, Use};
-use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, NOBODY, STREAMS};
+use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, STREAMS};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Time};
 
 /// What a power cut leaves.
 #[derive(Clone, Debug)]
@@ -76,10 +76,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let mut hftl = Hftl::empty(config, media.nand, media.pram)?;
         let before = hftl.nand.stats().reads;
         let loaded = hftl.metadata.load(at)?;
-        for lpa in 0..hftl.config.logical_units {
+        for lpa in (0..hftl.config.logical_units).map(Lpa) {
             if let Some(page) = hftl.metadata.lookup(lpa) {
-                hftl.owner[page as usize] = lpa;
-                hftl.table.gain(hftl.layout.block_of(Ppa(page)));
+                hftl.owner[page.index()] = lpa;
+                hftl.table.gain(hftl.layout.block_of(page));
             }
         }
         hftl.check_found()?;
@@ -93,11 +93,11 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Checks that the pages in the map are programmed and not in blocks that should be erased. This holds after every
     /// power cut; it fails if the memory or the array is damaged.
     fn check_found(&self) -> Result<(), String> {
-        for lpa in 0..self.config.logical_units {
+        for lpa in (0..self.config.logical_units).map(Lpa) {
             let Some(page) = self.metadata.lookup(lpa) else { continue };
-            let block = self.layout.block_of(Ppa(page));
+            let block = self.layout.block_of(page);
             let erased = matches!(self.metadata.entry(block).used, Use::Free | Use::Erasing);
-            if erased || !self.nand.is_programmed(block, page - self.geometry.first_unit(block).0) {
+            if erased || !self.nand.is_programmed(block, page - self.geometry.first_unit(block)) {
                 let entry = self.metadata.entry(block);
                 return Err(format!(
                     "the map maps {lpa} to page {page}, which is erased: {block:?} {entry:?}"
@@ -110,10 +110,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Forgets the payload of every page that the map does not name.
     fn forget_dead(&mut self) {
         for block in (0..self.geometry.blocks()).map(BlockId) {
-            let first = self.geometry.first_unit(block).0;
-            for page in first..first + self.nand.pages_written(block) {
-                if self.owner[page as usize] == NOBODY && self.nand.holds(Ppa(page)) {
-                    self.nand.discard(Ppa(page));
+            let first = self.geometry.first_unit(block);
+            for page in (0..self.nand.pages_written(block)).map(|nth| first + nth) {
+                if self.owner[page.index()] == Lpa::NONE && self.nand.holds(page) {
+                    self.nand.discard(page);
                 }
             }
         }

@@ -12,11 +12,11 @@ use crate::wear::{self, Take};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Ticket, Time};
 
 /// A page whose program is queued.
 pub(super) struct Placed {
-    pub page: u32,
+    pub page: Ppa,
     pub ticket: Ticket,
     /// When its live bit is durable.
     pub marked: Time,
@@ -25,7 +25,7 @@ pub(super) struct Placed {
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Writes one page; returns when it is durable.
     #[inline]
-    pub(super) fn write_unit(&mut self, at: Time, lpa: u32, data: &[u8]) -> Result<Time, ControllerError> {
+    pub(super) fn write_unit(&mut self, at: Time, lpa: Lpa, data: &[u8]) -> Result<Time, ControllerError> {
         let die = self.open_for_host(at)?;
         let sequence = self.sequence;
         self.sequence += 1;
@@ -40,7 +40,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         if let Some(old) = old {
             self.invalidate(old);
             self.clear_live_bit(end, old)?;
-            self.nand.supersede_at(self.nand.dead(Ppa(old)), end);
+            self.nand.supersede_at(self.nand.dead(old), end);
         }
         Ok(end)
     }
@@ -125,8 +125,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             self.fill(at, (die, stream), 1)?;
             match queued {
                 Ok(ticket) => {
-                    let page = self.geometry.first_unit(block).0 + next;
-                    self.owner[page as usize] = beside.lpa;
+                    let page = self.geometry.first_unit(block) + next;
+                    self.owner[page.index()] = beside.lpa;
                     return Ok(Placed { page, ticket, marked });
                 }
                 Err(_) => self.set_failed_aside(at, (die, stream), block)?,
@@ -185,7 +185,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Marks a page just programmed live. After the last page of a block, the policy may choose the block.
     #[inline]
-    pub(super) fn gained(&mut self, page: u32, birth: u64) {
+    pub(super) fn gained(&mut self, page: Ppa, birth: u64) {
         let block = self.block_of(page);
         self.table.gain(block);
         if birth > self.table.birth(block) {

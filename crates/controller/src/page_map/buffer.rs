@@ -8,7 +8,7 @@
 
 use super::array::Queued;
 use super::config::WriteBuffer;
-use nvlab_units::{Ticket, Time};
+use nvlab_units::{Lpa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ struct Slot {
 /// A unit the buffer would return after a power cut.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Held {
-    pub lpa: u32,
+    pub lpa: Lpa,
     pub sequence: u64,
     pub admitted: Time,
     pub data: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct Held {
 
 impl Held {
     /// A unit that was kept outside this process.
-    pub fn kept(lpa: u32, sequence: u64, data: Vec<u8>) -> Held {
+    pub fn kept(lpa: Lpa, sequence: u64, data: Vec<u8>) -> Held {
         Held { lpa, sequence, admitted: Time::ZERO, data, slot: 0, queued: NOWHERE }
     }
 }
@@ -144,7 +144,7 @@ impl Buffer {
     }
 
     /// Keeps the contents of a slot (payload only).
-    pub fn hold(&mut self, slot: u64, lpa: u32, sequence: u64, admitted: Time, data: &[u8]) {
+    pub fn hold(&mut self, slot: u64, lpa: Lpa, sequence: u64, admitted: Time, data: &[u8]) {
         if self.is_protected() {
             let data = data.to_vec();
             self.held.push_back(Held { lpa, sequence, admitted, data, slot, queued: NOWHERE });
@@ -153,7 +153,7 @@ impl Buffer {
 
     /// Keeps the contents of a newer version of a unit in the slot of the version before it (payload only). That one is kept
     /// too as long as the power may fail before the newer one is admitted: not before `latest`.
-    pub fn replace(&mut self, lpa: u32, sequence: u64, admitted: Time, data: &[u8], latest: Time) {
+    pub fn replace(&mut self, lpa: Lpa, sequence: u64, admitted: Time, data: &[u8], latest: Time) {
         let newest = self.held.iter().rposition(|held| held.lpa == lpa);
         let newest = newest.expect("a version in the buffer");
         let Held { slot, queued, .. } = self.held[newest];
@@ -189,7 +189,7 @@ impl Buffer {
     /// Calls `keep` with those of the last `count` versions written, from number `first` on, that are still held:
     /// place in the buffer, unit, number, contents. In the order in which they took their places: a long write may
     /// take one twice.
-    pub fn held_since(&self, first: u64, count: u64, mut keep: impl FnMut(u64, u32, u64, &[u8])) {
+    pub fn held_since(&self, first: u64, count: u64, mut keep: impl FnMut(u64, Lpa, u64, &[u8])) {
         let mut left = count;
         // Those that replaced others are further in front.
         let from = self.held.iter().rposition(|held| {
@@ -234,22 +234,22 @@ mod tests {
         let config = WriteBuffer { units: 4, protected: true, absorb: true, store: Span::ZERO };
         let mut buffer = Buffer::new(Some(config));
         let at = |us: u64| Time::from_ps(us * 1_000_000);
-        for lpa in [7, 8] {
+        for lpa in [Lpa(7), Lpa(8)] {
             let slot = buffer.take(0);
-            buffer.hold(slot, lpa, lpa as u64, at(1), &[0]);
+            buffer.hold(slot, lpa, lpa.0 as u64, at(1), &[0]);
         }
         for nth in 2..100u64 {
-            buffer.replace(7, 10 + nth, at(nth), &[nth as u8], Time::ZERO);
+            buffer.replace(Lpa(7), 10 + nth, at(nth), &[nth as u8], Time::ZERO);
         }
         assert_eq!(buffer.held.len(), 100);
         let survives = |buffer: &Buffer, at: Time| {
             let held = buffer.clone().survive(at);
-            held.iter().map(|held| (held.lpa, held.data[0])).collect::<Vec<_>>()
+            held.iter().map(|held| (held.lpa.0, held.data[0])).collect::<Vec<_>>()
         };
         assert_eq!(survives(&buffer, at(50)), [(7, 50), (8, 0)]);
         assert_eq!(survives(&buffer, at(1)), [(7, 0), (8, 0)]);
         buffer.settle(at(98));
-        buffer.replace(7, 200, at(100), &[100], at(90));
+        buffer.replace(Lpa(7), 200, at(100), &[100], at(90));
         // Those of 98, 99 and 100, and the other unit.
         assert_eq!(buffer.held.len(), 4);
         assert_eq!(survives(&buffer, at(98)), [(7, 98), (8, 0)]);

@@ -26,7 +26,7 @@ use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Geometry, Ticket, Time};
+use nvlab_units::{BlockId, Geometry, Lpa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 
 /// The state of the controller's checkpoints.
@@ -196,8 +196,7 @@ impl<S: Store> PageMap<S> {
         let mut bytes = Vec::new();
         if S::KEEPS {
             let moment = Moment { stamp: self.stamp, sequence: self.sequence, open: self.blocks_open() };
-            let units = pieces.units(turn.next);
-            let map = &self.l2p[units.start as usize..units.end as usize];
+            let map = self.map.entries(pieces.units(turn.next)).iter().copied();
             let length = pieces.pages_of(turn.next) as u64 * self.geometry.page_bytes();
             bytes = pieces.encode(&moment, map, length as usize);
         }
@@ -340,8 +339,13 @@ impl<S: Store> PageMap<S> {
             data.extend_from_slice(&piece.bytes[piece.page as usize * page_bytes..][..page_bytes]);
             for (unit, number) in data.chunks(unit_bytes as usize).zip(content * units_per_page as u64..) {
                 let (sequence, stamp) = (self.checkpoint.number, self.stamp);
-                let beside =
-                    Spare { kind: Kind::Checkpoint, damaged: false, lpa: number as u32, sequence, stamp };
+                let beside = Spare {
+                    kind: Kind::Checkpoint,
+                    damaged: false,
+                    lpa: Lpa(number as u32),
+                    sequence,
+                    stamp,
+                };
                 self.stamp += 1;
                 spare.extend_from_slice(&beside.encode(unit));
             }

@@ -14,7 +14,7 @@ use crate::table::BlockState;
 use crate::{Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Time};
 use serde::{Deserialize, Serialize};
 
 /// Why a block is emptied.
@@ -285,18 +285,19 @@ impl<S: Store> PageMap<S> {
     ) -> (usize, bool) {
         // Not appended one by one, which takes twice the instructions.
         moving.resize(self.geometry.units_per_block() as usize, Moving::default());
-        let first = self.geometry.first_unit(block).0;
-        let end = first + self.array.units_written(block);
+        let first = self.geometry.first_unit(block);
+        let written = self.array.units_written(block);
         // Loads the cache lines of the owners that will be read, so that their misses overlap: as many as should hold `limit`
         // live units, if those that are left are spread evenly.
-        let owners = &self.p2l[first as usize..end as usize];
-        let left = end - first - *next;
+        let owners = self.map.owners(first, written);
+        let left = written - *next;
         let ahead = limit as u64 * left as u64 / self.table.live(block).max(1) as u64;
         let ahead = ahead.saturating_add(AHEAD_MIN).min(left as u64) as usize;
         let lines = owners[*next as usize..][..ahead].iter().step_by(16);
-        std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner)));
+        std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner.0)));
         let mut count = 0;
-        let unit = self.live.each(first + *next, end, limit, |unit| {
+        let (from, end) = (first + *next, first + written);
+        let unit = self.map.each_live(from..end, limit, |unit| {
             let lpa = owners[(unit - first) as usize];
             self.prefetch(lpa);
             moving[count] = Moving { from: unit, lpa };
@@ -319,13 +320,13 @@ impl<S: Store> PageMap<S> {
             // Units come in order: a register is looked up once, when the first unit beyond the last one does.
             let (mut beyond, mut member, mut level) = (0, 0, 0);
             for unit in moving {
-                let senses = (unit.from >= beyond) as u32;
-                if unit.from >= beyond {
+                let senses = (unit.from.0 >= beyond) as u32;
+                if unit.from.0 >= beyond {
                     // Blocks begin at a multiple of what a read fetches, so reads can be numbered globally.
-                    beyond = (unit.from / per_read + 1).saturating_mul(per_read);
-                    let slot = unit.from % self.geometry.units_per_page;
+                    beyond = (unit.from.0 / per_read + 1).saturating_mul(per_read);
+                    let slot = unit.from.0 % self.geometry.units_per_page;
                     level = if slc { SLC_LEVEL } else { self.array.nand().level(slot) } as usize;
-                    member = if one_die { 0 } else { self.array.lane_of(Ppa(unit.from)) as usize };
+                    member = if one_die { 0 } else { self.array.lane_of(unit.from) as usize };
                 }
                 reads[member].add(level, senses, 1);
             }
@@ -363,18 +364,11 @@ impl<S: Store> PageMap<S> {
             };
             let room = pages * page - frontier.next % page;
             let (run, rest) = moving.split_at(moving.len().min(room as usize));
-            let first = self.geometry.first_unit(block).0 + frontier.next;
-            let (l2p, owners) = (&mut self.l2p[..], &mut self.p2l[first as usize..][..run.len()]);
-            for ((owner, unit), to) in owners.iter_mut().zip(run).zip(first..) {
-                *owner = unit.lpa;
-                l2p[unit.lpa as usize] = to;
-            }
+            let first = self.geometry.first_unit(block) + frontier.next;
+            self.map.relocate(run, first);
             if self.demand.is_some() {
                 run.iter().for_each(|unit| self.note_change(unit.lpa));
             }
-            self.live.set_many(first, run.len() as u32);
-            let (from, to) = (run[0].from, run[run.len() - 1].from);
-            self.live.clear_many(from, to + 1 - from);
             self.frontiers[index as usize].next += run.len() as u32;
             self.skip_bad_pages(index);
             self.table.gain_many(block, run.len() as u32);
@@ -403,7 +397,7 @@ impl<S: Store> PageMap<S> {
         for &Moving { from, lpa } in moving {
             let (mut sequence, mut damaged) = (0, false);
             if S::KEEPS {
-                match spare::peek(self.array.nand(), self.array.place(Ppa(from)), &mut data) {
+                match spare::peek(self.array.nand(), self.array.place(from), &mut data) {
                     Ok(spare) if spare.kind == Kind::Data && spare.lpa == lpa => {
                         (sequence, damaged) = (spare.sequence, spare.damaged);
                     }
@@ -419,12 +413,10 @@ impl<S: Store> PageMap<S> {
             let Placed { address, fills_page, .. } = self.place(index, moved, from);
             if damaged {
                 // The host has overwritten it: its bytes are not needed.
-                self.array.supersede(self.array.dead(Ppa(address)), Queued::default());
+                self.array.supersede(self.array.dead(address), Queued::default());
             }
-            self.l2p[lpa as usize] = address;
+            self.map.point(lpa, from, address);
             self.note_change(lpa);
-            self.live.set(address);
-            self.live.clear(from);
             self.table.gain_many(block, 1);
             self.table.lose_many(victim, 1);
             if fills_page {

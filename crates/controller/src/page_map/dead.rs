@@ -12,15 +12,15 @@
 //! 5. Only the payload of host data and of padding is forgotten, never that of the map or of the journal of trims, and no spare
 //!    area: a second recovery decides as the first did.
 
+use super::PageMap;
 use super::array::Queued;
 use super::pieces::Checkpoint;
 use super::spare::{Kind, Spare};
 use super::trim::{self, Record};
-use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::flash::nand::DeadUnits;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Extent, Ppa, Time};
+use nvlab_units::{BlockId, Extent, Lpa, Ppa, Time};
 
 /// The versions that trims left, until the records of all these trims are programmed.
 #[derive(Clone, Debug, Default)]
@@ -69,9 +69,9 @@ impl<S: Store> PageMap<S> {
     /// are programmed.
     pub(super) fn forget_replaced(&mut self, victim: BlockId) {
         let staged = self.frontiers.iter_mut().flat_map(|frontier| &mut frontier.staged);
-        for unit in staged.filter(|unit| unit.replaces != NOTHING) {
-            if self.layout.block_of(Ppa(unit.replaces)) == victim {
-                unit.replaces = NOTHING;
+        for unit in staged.filter(|unit| unit.replaces != Ppa::NONE) {
+            if self.layout.block_of(unit.replaces) == victim {
+                unit.replaces = Ppa::NONE;
             }
         }
     }
@@ -86,7 +86,7 @@ impl<S: Store> PageMap<S> {
     /// Forgets the payload of a unit of the medium.
     fn forget(&mut self, place: Ppa) {
         // Of a live unit whose data is damaged only the payload goes: it stays the newest version.
-        if self.config.trim && !self.checkpoint.is_on() && !self.live.holds(self.array.unit_at(place).0) {
+        if self.config.trim && !self.checkpoint.is_on() && !self.map.is_live(self.array.unit_at(place)) {
             let nand = self.array.nand_mut();
             if let Ok(spare) = nand.spare(place) {
                 nand.relabel(place, Spare::label_of_padding(spare));
@@ -101,9 +101,9 @@ impl<S: Store> PageMap<S> {
         let mut found = Unrecorded::default();
         // A protected buffer kept the records.
         let Some(checkpoint) = checkpoint.filter(|_| !self.buffer.is_protected()) else { return found };
-        let mut trims: Vec<(u64, u32, Ppa)> = (checkpoint.trimmed_since.iter())
+        let mut trims: Vec<(u64, Lpa, Ppa)> = (checkpoint.trimmed_since.iter())
             .filter(|&&(lpa, unit)| {
-                self.l2p[lpa as usize] == NOTHING && (unit.0 as u64) < self.geometry.units()
+                self.map.find(lpa) == Ppa::NONE && (unit.0 as u64) < self.geometry.units()
             })
             // Its number is not known. It was the last before the moment of the piece, or earlier.
             .map(|&(lpa, unit)| (checkpoint.moment_of(lpa).sequence.saturating_sub(1), lpa, unit))
@@ -111,7 +111,7 @@ impl<S: Store> PageMap<S> {
         trims.sort_unstable();
         for (sequence, lpa, unit) in trims {
             match found.records.last_mut() {
-                Some(last) if last.sequence == sequence && last.extent.end() == lpa as u64 => {
+                Some(last) if last.sequence == sequence && last.extent.end() == lpa.0 as u64 => {
                     last.extent.count += 1;
                 }
                 _ => found.records.push(Record { extent: Extent::one(lpa), sequence }),
@@ -148,7 +148,7 @@ impl<S: Store> PageMap<S> {
         for block in self.array.every_member() {
             for place in self.written_units(block) {
                 let nand = self.array.nand();
-                if self.live.holds(self.array.unit_at(place).0) || !nand.holds(place) {
+                if self.map.is_live(self.array.unit_at(place)) || !nand.holds(place) {
                     continue;
                 }
                 let needless = match nand.spare(place) {

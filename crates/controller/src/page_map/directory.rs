@@ -22,14 +22,14 @@
 //! Format: a directory is a piece ([`super::pieces`]) with one entry for each translation page, in units of kind
 //! `Checkpoint`.
 
+use super::PageMap;
 use super::checkpoint::Wait;
 use super::pieces::Moment;
 use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 
 /// Where a turn is.
@@ -40,7 +40,7 @@ enum Phase {
     Sweep {
         queue: usize,
         slot: u32,
-        victims: Vec<(u32, u32)>,
+        victims: Vec<(u32, Ppa)>,
     },
     Wait(Wait),
     /// Pages of the directory programmed so far.
@@ -153,7 +153,7 @@ impl<S: Store> PageMap<S> {
 
     /// The translation pages in the emptiest blocks of the log, with their places: as many blocks as a turn should
     /// free, but only if their pages fit elsewhere.
-    fn choose_victims(&mut self) -> Vec<(u32, u32)> {
+    fn choose_victims(&mut self) -> Vec<(u32, Ppa)> {
         let Some(map) = self.config.demand.clone() else { return Vec::new() };
         let per_block = self.geometry.units_per_block() as u64;
         let goal = map.freed_by_turn(self.config.logical_units, per_block);
@@ -173,7 +173,7 @@ impl<S: Store> PageMap<S> {
             chosen[block.0 as usize] = pages > 0;
         }
         let layout = self.layout;
-        let lies_there = |place: u32| place != NOTHING && chosen[layout.block_of(Ppa(place)).0 as usize];
+        let lies_there = |place: Ppa| place != Ppa::NONE && chosen[layout.block_of(place).0 as usize];
         let places = self.demand_mut().log.places.iter().copied();
         (0..).zip(places).filter(|&(_, place)| lies_there(place)).collect()
     }
@@ -242,7 +242,7 @@ impl<S: Store> PageMap<S> {
         at: Time,
         mut queue: usize,
         mut slot: u32,
-        mut victims: Vec<(u32, u32)>,
+        mut victims: Vec<(u32, Ppa)>,
     ) -> Result<(), ControllerError> {
         let per_page = self.geometry.units_per_page as usize;
         if self.rewrite_batch(at, &mut queue)? {
@@ -287,7 +287,8 @@ impl<S: Store> PageMap<S> {
         let demand = self.demand_mut();
         let (log, turn) = (&mut demand.log, &mut demand.turn);
         if S::KEEPS {
-            turn.bytes = pieces.encode(&turn.moment, &log.places, length as usize);
+            let places = log.places.iter().map(|place| place.0);
+            turn.bytes = pieces.encode(&turn.moment, places, length as usize);
         }
         let live = &log.live;
         let (dead, closed) = log.closed.drain(..).partition(|(block, _)| live[block.0 as usize] == 0);
@@ -347,7 +348,7 @@ impl<S: Store> PageMap<S> {
         let data = self.demand_mut().turn.bytes[page as usize * page_bytes..][..page_bytes].to_vec();
         let mut spare = Vec::new();
         let first = page * self.geometry.units_per_page;
-        for (unit, lpa) in data.chunks(self.geometry.unit_bytes as usize).zip(first..) {
+        for (unit, lpa) in data.chunks(self.geometry.unit_bytes as usize).zip((first..).map(Lpa)) {
             let (sequence, stamp) = (self.checkpoint.number, self.stamp);
             let beside = Spare { kind: Kind::Checkpoint, damaged: false, lpa, sequence, stamp };
             self.stamp += 1;

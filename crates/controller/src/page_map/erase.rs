@@ -1,11 +1,11 @@
 //! Erasing: when a block without live units may be erased, and what happens to it then.
 
+use super::PageMap;
 use super::array::Erased;
-use super::{NOTHING, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Erases a block without live units and adds it to the free ones; a block that fails is retired.
@@ -88,7 +88,8 @@ impl<S: Store> PageMap<S> {
     fn program_newer_versions(&mut self, at: Time, victim: BlockId) -> Time {
         for index in 0..self.frontiers.len() as u32 {
             let staged = &self.frontiers[index as usize].staged;
-            if staged.iter().any(|unit| unit.replaces != NOTHING && self.block_of(unit.replaces) == victim) {
+            if staged.iter().any(|unit| unit.replaces != Ppa::NONE && self.block_of(unit.replaces) == victim)
+            {
                 // If the program fails, its units are staged again and nothing is lost with the victim: the next
                 // program returns the error.
                 let _ = self.pad(at, index, true);

@@ -4,7 +4,7 @@
 //! another controller.
 //!
 //! Invariants
-//! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; a bit per unit records the same.
+//! 1. The map is as [`map`] says.
 //! 2. `table.live(block)` is the number of live units in the block.
 //! 3. A block is erased only after every copy that replaces its live units, and (without a protected buffer)
 //!    every newer version of its dead units, is programmed, or queued before the erase on the same die.
@@ -18,6 +18,7 @@
 //! |---|---|
 //! | [`config`] | its configuration |
 //! | [`stats`] | its statistics |
+//! | [`map`], `bit_set` | the map itself; a set of units |
 //! | `array` | blocks or superblocks: how blocks of the map correspond to blocks of the medium |
 //! | `frontier` | the open blocks |
 //! | `spread` | which die the host's next page goes to |
@@ -37,6 +38,7 @@
 
 mod absorb;
 mod array;
+mod bit_set;
 mod buffer;
 pub mod cache;
 mod checkpoint;
@@ -50,7 +52,7 @@ mod directory_found;
 mod erase;
 mod frontier;
 mod kept;
-mod live;
+mod map;
 mod map_log;
 mod payload;
 mod pieces;
@@ -81,17 +83,13 @@ use buffer::Buffer;
 use cache::Cache;
 use demand::Demand;
 use frontier::{Frontier, NO_BLOCK};
-use live::Live;
+use map::Map;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
-use prefetch_index::prefetch_index;
+use nvlab_units::{BlockId, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use spread::Round;
 use std::collections::VecDeque;
-
-/// No physical unit: the logical unit is unmapped.
-const NOTHING: u32 = u32::MAX;
 
 /// A page-mapped controller over a NAND array.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -100,11 +98,7 @@ pub struct PageMap<S: Store = ()> {
     geometry: Geometry,
     layout: Layout,
     array: Array<S>,
-    #[serde(with = "nvlab_units::plain")]
-    l2p: Vec<u32>,
-    #[serde(skip)]
-    p2l: Vec<u32>,
-    live: Live,
+    map: Map,
     table: BlockTable,
     policy: Policy,
     dies: Vec<Die>,
@@ -148,8 +142,8 @@ pub struct PageMap<S: Store = ()> {
 /// A live unit being moved out of a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moving {
-    from: u32,
-    lpa: u32,
+    from: Ppa,
+    lpa: Lpa,
 }
 
 /// The state of a die.
@@ -207,9 +201,7 @@ impl<S: Store> PageMap<S> {
         Ok(PageMap {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),
-            l2p: vec![NOTHING; config.logical_units as usize],
-            p2l: vec![NOTHING; geometry.units() as usize],
-            live: Live::new(geometry.units()),
+            map: Map::new(config.logical_units, geometry.units()),
             dies: vec![Die::default(); dies as usize],
             frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
             rounds: vec![Round::new(dies); host_streams as usize],
@@ -297,10 +289,9 @@ impl<S: Store> PageMap<S> {
     }
     /// Bytes of memory the controller's tables take in this program.
     pub fn memory_bytes(&self) -> u64 {
-        let map = (self.l2p.len() + self.p2l.len()) as u64 * 4;
         let demand = self.demand.as_ref().map_or(0, |demand| demand.memory_bytes());
         let trimmed = self.trimmed.memory_bytes() + self.nand().superseded_bytes();
-        map + self.live.memory_bytes() + self.table.memory_bytes() + demand + trimmed
+        self.map.memory_bytes() + self.table.memory_bytes() + demand + trimmed
     }
 
     /// The erased space of a die, in whole blocks.
@@ -323,14 +314,13 @@ impl<S: Store> PageMap<S> {
     }
 
     #[inline]
-    fn block_of(&self, unit: u32) -> BlockId {
-        self.layout.block_of(Ppa(unit))
+    fn block_of(&self, unit: Ppa) -> BlockId {
+        self.layout.block_of(unit)
     }
 
-    /// Marks a physical unit dead.
+    /// A physical unit, which the map does not point to any more, is dead.
     #[inline(always)]
-    fn invalidate(&mut self, unit: u32) {
-        self.live.clear(unit);
+    fn lose(&mut self, unit: Ppa) {
         let block = self.block_of(unit);
         if self.table.lose(block) {
             crate::cleaning::CleaningPolicy::lost(&mut self.policy, &self.table, block);
@@ -340,13 +330,7 @@ impl<S: Store> PageMap<S> {
     /// Checks every invariant; for tests.
     pub fn check(&self) {
         let mut live = vec![0u32; self.geometry.blocks() as usize];
-        for (lpa, &unit) in self.l2p.iter().enumerate().filter(|(_, unit)| **unit != NOTHING) {
-            assert_eq!(self.p2l[unit as usize], lpa as u32, "unit {unit} of {lpa} belongs to another");
-            assert!(self.live.holds(unit), "unit {unit} of {lpa} is not marked live");
-            live[self.block_of(unit).0 as usize] += 1;
-        }
-        let marked = (0..self.geometry.units() as u32).filter(|&unit| self.live.holds(unit)).count();
-        assert_eq!(marked as u32, live.iter().sum::<u32>(), "dead units are marked live");
+        self.map.check().for_each(|unit| live[self.block_of(unit).0 as usize] += 1);
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let state = self.table.state(block);
             if state != BlockState::Map {
@@ -372,17 +356,17 @@ impl<S: Store> Controller for PageMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn prefetch(&self, unit: u32) {
-        prefetch_index(&self.l2p, unit as usize);
+    fn prefetch(&self, lpa: Lpa) {
+        self.map.prefetch(lpa);
     }
 
     #[inline]
-    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
+    fn prefetch_writes(&self, lpas: impl Iterator<Item = Lpa>) {
         let mut sum = 0;
-        for unit in units {
-            let old = self.l2p.get(unit as usize).copied().unwrap_or(NOTHING);
-            if old != NOTHING {
-                sum += self.live.holds(old) as u32 + self.table.kept(self.block_of(old));
+        for lpa in lpas {
+            let old = self.map.get(lpa).unwrap_or(Ppa::NONE);
+            if old != Ppa::NONE {
+                sum += self.map.is_live(old) as u32 + self.table.kept(self.block_of(old));
             }
         }
         std::hint::black_box(sum);
@@ -414,16 +398,13 @@ impl<S: Store> Controller for PageMap<S> {
         if !S::SHOWS || ControllerError::check_extent(extent, self.config.logical_units).is_err() {
             return None;
         }
-        let unit = self.l2p[extent.start as usize];
-        if unit == NOTHING {
+        let unit = self.map.find(extent.start);
+        if unit == Ppa::NONE {
             return Some(&self.zeros);
         }
-        match self
-            .array
-            .nand()
-            .view(self.array.place(Ppa(unit)), self.run_from(extent.start, unit, extent.count))
-        {
-            Err(MediumError::Erased(_)) => self.staged(Ppa(unit)).ok(),
+        let run = self.run_from(extent.start, unit, extent.count);
+        match self.array.nand().view(self.array.place(unit), run) {
+            Err(MediumError::Erased(_)) => self.staged(unit).ok(),
             found => found.ok(),
         }
     }
@@ -438,8 +419,8 @@ impl<S: Store> Controller for PageMap<S> {
         Ok(Served { start, end })
     }
 
-    fn is_mapped(&self, lpa: u32) -> bool {
-        self.l2p[lpa as usize] != NOTHING
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.map.find(lpa) != Ppa::NONE
     }
 
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {

@@ -6,11 +6,11 @@
 //! data of both kinds, and the cleaner would move the cold data again with each block. Retirement: a block whose program or
 //! erase failed is emptied and never used again.
 
+use super::PageMap;
 use super::array::{Array, Queued};
 use super::clean::MoveCause;
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Staged, Unit};
 use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
@@ -159,19 +159,19 @@ impl<S: Store> PageMap<S> {
         let staged: Vec<Staged> = frontier.staged.drain(..).collect();
         let (data, spare) = (std::mem::take(&mut frontier.data), std::mem::take(&mut frontier.spare));
         let page = frontier.programmed;
-        let first = self.geometry.first_unit(block).0 + page * self.geometry.units_per_page;
+        let first = self.geometry.first_unit(block) + page * self.geometry.units_per_page;
         self.table.set_state(block, BlockState::Closed);
         self.policy.closed(&self.table, block);
         let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };
         // Opening a block may erase the one with a version that is replaced.
         let life = |array: &Array<S>, staged: &Staged| {
-            (staged.replaces != NOTHING).then(|| array.dead(Ppa(staged.replaces)))
+            (staged.replaces != Ppa::NONE).then(|| array.dead(staged.replaces))
         };
         let replaced: Vec<_> = staged.iter().map(|staged| life(&self.array, staged)).collect();
-        let (mut lane, mut refused) = (self.array.lane_of(Ppa(first)), None);
+        let (mut lane, mut refused) = (self.array.lane_of(first), None);
         for (i, staged) in staged.iter().enumerate() {
             let failed = first + i as u32;
-            if self.l2p.get(staged.lpa as usize) != Some(&failed) {
+            if self.map.get(staged.lpa) != Some(failed) {
                 // Padding, or overwritten since: not needed, so its slot is free.
                 self.free_slot(staged.slot);
                 continue;
@@ -192,13 +192,12 @@ impl<S: Store> PageMap<S> {
             let Staged { lpa, slot, .. } = *staged;
             let unit = Unit { kind: Kind::Data, lpa, damaged, sequence, slot, data };
             let is_there = life(&self.array, staged) == replaced[i];
-            let replaces = if is_there { staged.replaces } else { NOTHING };
+            let replaces = if is_there { staged.replaces } else { Ppa::NONE };
             let Placed { block, address, fills_page } = self.place(index, unit, replaces);
-            self.l2p[lpa as usize] = address;
+            self.map.point(lpa, failed, address);
             self.note_change(lpa);
-            self.live.set(address);
             self.table.gain(block);
-            self.invalidate(failed);
+            self.lose(failed);
             self.stats.retire_units += 1;
             if fills_page {
                 lane = self.program_pages(at, index, data, true)?.lane;
@@ -224,27 +223,27 @@ impl<S: Store> PageMap<S> {
 
     /// Reverts a unit whose program failed and that cannot be written elsewhere: the version it replaced is current
     /// again, if it is still there.
-    fn revert(&mut self, failed: u32, staged: Staged) {
+    fn revert(&mut self, failed: Ppa, staged: Staged) {
         let Staged { lpa, slot, replaces } = staged;
         self.free_slot(slot);
-        self.invalidate(failed);
-        let owner = self.p2l.get(replaces as usize).copied();
-        let state = owner.map(|_| self.table.state(self.block_of(replaces)));
-        let there = owner == Some(lpa)
-            && matches!(state, Some(BlockState::Open | BlockState::Closed | BlockState::Cleaning));
-        self.l2p[lpa as usize] = if there { replaces } else { NOTHING };
+        self.lose(failed);
         self.note_change(lpa);
-        if !there {
+        let is_there = replaces != Ppa::NONE && self.map.owner(replaces) == lpa && {
+            let state = self.table.state(self.block_of(replaces));
+            matches!(state, BlockState::Open | BlockState::Closed | BlockState::Cleaning)
+        };
+        if !is_there {
+            self.map.unmap(lpa);
             self.stats.lost_units += 1;
             return;
         }
+        self.map.point(lpa, failed, replaces);
         // A closed block gains a live unit: remove it from the policy and add it again.
         let block = self.block_of(replaces);
-        let closed = state == Some(BlockState::Closed);
+        let closed = self.table.state(block) == BlockState::Closed;
         if closed {
             self.policy.taken(&self.table, block);
         }
-        self.live.set(replaces);
         self.table.gain(block);
         if closed {
             self.policy.closed(&self.table, block);

@@ -3,11 +3,11 @@
 use super::buffer::{Held, Oldest};
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Unit};
 use super::spare::Kind;
-use super::{NOTHING, PageMap, Streams};
+use super::{PageMap, Streams};
 use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{Extent, Time};
+use nvlab_units::{Extent, Lpa, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Writes units; returns when the write is acknowledged to the host.
@@ -68,14 +68,14 @@ impl<S: Store> PageMap<S> {
     fn write_unit(
         &mut self,
         at: Time,
-        lpa: u32,
+        lpa: Lpa,
         data: &[u8],
         restored: Option<u64>,
     ) -> Result<Time, ControllerError> {
         let mut now = at;
         if let Some(buffer) = self.buffer.config() {
             let stored = at + buffer.store;
-            if self.absorb((at, stored), lpa, self.l2p[lpa as usize], data, restored) {
+            if self.absorb((at, stored), lpa, self.map.find(lpa), data, restored) {
                 return Ok(stored);
             }
             now = self.wait_for_slot(at)? + buffer.store;
@@ -83,7 +83,7 @@ impl<S: Store> PageMap<S> {
         let stream = self.stream_of(lpa);
         let index = self.open_for_host(now, stream)?;
         // Only now: opening may have cleaned, which moves the old version.
-        let old = self.l2p[lpa as usize];
+        let old = self.map.find(lpa);
         let sequence = restored.unwrap_or(self.sequence);
         let mut slot = NO_SLOT;
         if self.buffer.config().is_some() {
@@ -98,19 +98,18 @@ impl<S: Store> PageMap<S> {
         let Placed { block, address, fills_page } = self.place(index, unit, old);
         self.sequence += restored.is_none() as u64;
         self.stats.cache_units += (self.cache.is_some() && self.array.is_slc(block)) as u64;
-        self.l2p[lpa as usize] = address;
         self.note_change(lpa);
-        self.live.set(address);
         self.table.gain(block);
         self.table.set_birth(block, sequence);
-        if old != NOTHING {
-            self.invalidate(old);
+        self.map.point(lpa, old, address);
+        if old != Ppa::NONE {
+            self.lose(old);
         }
         if fills_page {
             let before = self.before_page(index, address);
             let queued = self.program_pages_inline(now, index, data, true)?;
             if let Some(before) = before
-                && self.l2p[lpa as usize] == address
+                && self.map.find(lpa) == address
             {
                 self.note_waiting(at, address, before);
             }
@@ -156,10 +155,10 @@ impl<S: Store> PageMap<S> {
 
     /// The stream of a host write.
     #[inline]
-    fn stream_of(&self, lpa: u32) -> u32 {
+    fn stream_of(&self, lpa: Lpa) -> u32 {
         let Streams::HotColdRelocated { hot_within } = self.config.streams else { return 0 };
-        let old = self.l2p[lpa as usize];
-        if old == NOTHING {
+        let old = self.map.find(lpa);
+        if old == Ppa::NONE {
             return 1;
         }
         let age = self.sequence.saturating_sub(self.table.birth(self.block_of(old)));
@@ -252,7 +251,7 @@ impl<S: Store> PageMap<S> {
     /// Calls `keep` with what a protected buffer holds of the writes from number `first` on: place in the buffer,
     /// unit, number, contents. An entry keeps its place until it is programmed, or a newer version of the unit takes
     /// it.
-    pub fn held_since(&self, first: u64, keep: impl FnMut(u64, u32, u64, &[u8])) {
+    pub fn held_since(&self, first: u64, keep: impl FnMut(u64, Lpa, u64, &[u8])) {
         self.buffer.held_since(first, self.sequence - first, keep);
     }
 

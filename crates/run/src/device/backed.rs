@@ -9,7 +9,7 @@ use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered
 use nvlab_design::PageMapped;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{AnyStore, Store};
-use nvlab_units::{Extent, Geometry, Served, Span, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Served, Span, Time};
 
 /// The name of the battery's medium.
 const BATTERY: &str = "battery";
@@ -150,14 +150,14 @@ impl<S: Store> Controller for Backed<S> {
     fn view(&self, extent: Extent) -> Option<&[u8]> {
         self.map.view(extent)
     }
-    fn is_mapped(&self, unit: u32) -> bool {
-        self.map.is_mapped(unit)
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.map.is_mapped(lpa)
     }
-    fn prefetch(&self, unit: u32) {
-        self.map.prefetch(unit);
+    fn prefetch(&self, lpa: Lpa) {
+        self.map.prefetch(lpa);
     }
-    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
-        self.map.prefetch_writes(units);
+    fn prefetch_writes(&self, lpas: impl Iterator<Item = Lpa>) {
+        self.map.prefetch_writes(lpas);
     }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         let before = self.map.sequence();
@@ -210,7 +210,7 @@ impl<S: Store> Observed for Backed<S> {
     fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
         Observed::twin(&self.map, requests, flushes)
     }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         Observed::split(&mut self.map, twin, member)
     }
 }

@@ -8,7 +8,7 @@ use nvlab_controller::{Cached, Controller, ControllerError, PageMap};
 use nvlab_design::Design;
 use nvlab_medium::Store;
 use nvlab_medium::ram::Ram;
-use nvlab_units::{Span, Time};
+use nvlab_units::{Lpa, Span, Time};
 
 /// Lines in front of the page map of a backing.
 pub type Lines<B> = Cached<<B as Backing>::PageMap, <B as Backing>::Store>;
@@ -75,7 +75,7 @@ impl<F: Controller + Observed, S: Store> Observed for Cached<F, S> {
     fn twin(&self, _: &[u32], _: bool) -> Option<Twin> {
         None
     }
-    fn split(&mut self, _: &Twin, _: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, _: &Twin, _: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         false
     }
     fn insides(&self, span: Span) -> Insides<'_> {

@@ -3,7 +3,7 @@
 use super::{Counters, Device, Fill, Insides, Maps, Observed, Twin};
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::{Background, ControllerError, PageMap, Powered, RecoveryReport};
-use nvlab_units::{Served, Span, Time};
+use nvlab_units::{Lpa, Served, Span, Time};
 
 /// A device whose media may store bytes: if they do and the workload carries none, zeros are written and what is read is
 /// dropped. If they keep none, calls go straight to the device.
@@ -139,7 +139,7 @@ impl<D: Device> Observed for Carrying<D> {
     fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
         self.device.twin(requests, flushes)
     }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         self.device.split(twin, member)
     }
 }

@@ -8,7 +8,7 @@ use nvlab_access::Attached;
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms};
 use nvlab_controller::{Beside, BesidePram, Controller, ControllerError, PageMap};
 use nvlab_medium::Store;
-use nvlab_units::{Span, Time};
+use nvlab_units::{Lpa, Span, Time};
 
 impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     fn counters(&self) -> Counters {
@@ -48,7 +48,7 @@ impl<C: Observed, S: Store> Observed for Beside<C, Pram<S>> {
     fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
         self.controller.twin(requests, flushes)
     }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         self.controller.split(twin, member)
     }
     fn insides(&self, span: Span) -> Insides<'_> {
@@ -94,7 +94,7 @@ impl<C: BesidePram + Observed> Observed for Fsms<C> {
         let passes_all = !<Self as Controller>::KEEPS && self.config().regions.is_empty();
         passes_all.then(|| self.behind().twin(requests, flushes)).flatten()
     }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         self.behind_mut().split(twin, member)
     }
     fn insides(&self, span: Span) -> Insides<'_> {

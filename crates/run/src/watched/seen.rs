@@ -19,7 +19,7 @@ use crate::steps::{Run, driven, failed, finish, in_whole_passes, mount, opened, 
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::{Background, ControllerError, PageMap};
 use nvlab_design::Design;
-use nvlab_units::{Served, Span, Time};
+use nvlab_units::{Lpa, Served, Span, Time};
 use nvlab_workload::{BlockWorkload, Op, Pacing};
 use std::cell::Cell;
 
@@ -211,7 +211,7 @@ impl Observed for Seen<'_> {
     fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
         self.device.twin(requests, flushes)
     }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         self.device.split(twin, member)
     }
 }
