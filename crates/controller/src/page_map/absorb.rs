@@ -62,7 +62,7 @@ impl<S: Store> PageMap<S> {
         let Some(buffer) = self.buffer.config().filter(|buffer| buffer.absorb && old != Ppa::NONE) else {
             return false;
         };
-        let age = self.sequence.saturating_sub(self.table.birth(self.block_of(old)));
+        let age = self.numbers.sequence.saturating_sub(self.table.birth(self.block_of(old)));
         age <= BUFFERS * buffer.units as u64 && self.absorb_recent((at, now), lpa, old, data, restored)
     }
 
@@ -76,14 +76,14 @@ impl<S: Store> PageMap<S> {
         restored: Option<u64>,
     ) -> bool {
         let Some(found) = self.in_buffer(at.max(self.buffer.released()), old) else { return false };
-        let sequence = restored.unwrap_or(self.sequence);
+        let sequence = restored.unwrap_or(self.numbers.sequence);
         if S::KEEPS {
             self.rewrite_in_buffer(found, old, sequence, data);
             let admitted = if restored.is_some() { Time::ZERO } else { now };
             let latest = self.array.nand().latest();
             self.buffer.replace(lpa, sequence, admitted, data, latest);
         }
-        self.sequence += restored.is_none() as u64;
+        self.numbers.sequence += restored.is_none() as u64;
         self.table.set_birth(self.block_of(old), sequence);
         self.stats.absorbed_units += restored.is_none() as u64;
         true
@@ -92,11 +92,9 @@ impl<S: Store> PageMap<S> {
     /// Where the unit at an address is in the buffer, if it is.
     fn in_buffer(&mut self, at: Time, unit: Ppa) -> Option<InBuffer> {
         let (block, per_page) = (self.block_of(unit), self.geometry.units_per_page);
-        let first = self.geometry.die_of(block) * self.streams;
-        if let Some(frontier) =
-            (first..first + self.streams).find(|&i| self.frontiers[i as usize].block == block.0)
-        {
-            let open = &self.frontiers[frontier as usize];
+        let mut on_die = self.writers.on(self.geometry.die_of(block));
+        if let Some(frontier) = on_die.find(|&index| self.writers[index].block == block.0) {
+            let open = &self.writers[frontier];
             let within = unit - self.geometry.first_unit(block);
             if let Some(nth) = within.checked_sub(open.programmed * per_page) {
                 let nth = nth as usize;
@@ -105,7 +103,7 @@ impl<S: Store> PageMap<S> {
             }
         }
         let lane = self.array.lane_of(unit);
-        let waiting = &self.waiting[lane as usize];
+        let waiting = &self.buffer.waiting[lane as usize];
         let Pending { from, .. } = *waiting.iter().rev().find(|pending| pending.page == unit.0 / per_page)?;
         (!self.array.has_begun(lane, from, at)).then_some(InBuffer::Waiting)
     }
@@ -120,7 +118,7 @@ impl<S: Store> PageMap<S> {
         };
         match found {
             InBuffer::Staged { frontier, nth } => {
-                let open = &mut self.frontiers[frontier as usize];
+                let open = &mut self.writers[frontier];
                 let spare = &mut open.spare[nth * SPARE_BYTES..][..SPARE_BYTES];
                 spare.copy_from_slice(&encoded(spare));
                 open.data[nth * bytes..][..bytes].copy_from_slice(data);
@@ -141,7 +139,7 @@ impl<S: Store> PageMap<S> {
         if !self.buffer.config().is_some_and(|buffer| buffer.absorb) {
             return None;
         }
-        let staged = &self.frontiers[frontier as usize].staged;
+        let staged = &self.writers[frontier].staged;
         let is_buffered = staged.iter().all(|staged| staged.slot != NO_SLOT);
         is_buffered.then(|| self.array.last_on(self.array.lane_of(address)))
     }
@@ -149,7 +147,7 @@ impl<S: Store> PageMap<S> {
     /// The program of the page of `address` is queued behind `before`.
     pub(super) fn note_waiting(&mut self, at: Time, address: Ppa, before: Queued) {
         let Queued { lane, ticket: from } = before;
-        let waiting = &mut self.waiting[lane as usize];
+        let waiting = &mut self.buffer.waiting[lane as usize];
         while let Some(oldest) = waiting.front()
             && self.array.has_begun(lane, oldest.from, at)
         {

@@ -6,6 +6,7 @@
 //!
 //! A protected buffer may absorb overwrites (see `absorb`): the newer version takes the slot of the older one.
 
+use super::absorb::Waiting;
 use super::array::Queued;
 use super::config::WriteBuffer;
 use nvlab_units::{Lpa, Ticket, Time};
@@ -63,10 +64,12 @@ pub(super) struct Buffer {
     settled: Time,
     /// The latest time at which programmed units were dropped.
     released: Time,
+    /// Pages of host units whose program may not have begun; only if it absorbs overwrites.
+    pub waiting: Waiting,
 }
 
 impl Buffer {
-    pub fn new(config: Option<WriteBuffer>) -> Buffer {
+    pub fn new(config: Option<WriteBuffer>, lanes: u32) -> Buffer {
         let slots = config.map_or(0, |buffer| buffer.units as usize);
         let unused = Slot { at: 0, ticket: Ticket::default() };
         Buffer {
@@ -76,6 +79,7 @@ impl Buffer {
             held: VecDeque::new(),
             settled: Time::ZERO,
             released: Time::ZERO,
+            waiting: vec![VecDeque::new(); lanes as usize],
         }
     }
 
@@ -232,7 +236,7 @@ mod tests {
     #[test]
     fn a_version_is_kept_until_the_newer_one_is_sure() {
         let config = WriteBuffer { units: 4, protected: true, absorb: true, store: Span::ZERO };
-        let mut buffer = Buffer::new(Some(config));
+        let mut buffer = Buffer::new(Some(config), 1);
         let at = |us: u64| Time::from_ps(us * 1_000_000);
         for lpa in [Lpa(7), Lpa(8)] {
             let slot = buffer.take(0);

@@ -11,7 +11,6 @@
 
 use super::PageMap;
 use super::clean::MoveCause;
-use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{Background, ControllerError};
 use nvlab_medium::Store;
@@ -271,8 +270,7 @@ impl<S: Store> PageMap<S> {
         self.stats.folds += self.array.members_per_block() as u64;
         if self.relocate(at, block, MoveCause::Fold).is_err() {
             // The rest goes back to the cleaner; the next request that needs an erased block gets the error.
-            self.table.set_state(block, BlockState::Closed);
-            self.policy.closed(&self.table, block);
+            self.offer(block);
             return false;
         }
         self.erase(at, block);

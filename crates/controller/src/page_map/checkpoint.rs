@@ -195,7 +195,7 @@ impl<S: Store> PageMap<S> {
         let pieces = &self.checkpoint.pieces;
         let mut bytes = Vec::new();
         if S::KEEPS {
-            let moment = Moment { stamp: self.stamp, sequence: self.sequence, open: self.blocks_open() };
+            let moment = self.moment();
             let map = self.map.entries(pieces.units(turn.next)).iter().copied();
             let length = pieces.pages_of(turn.next) as u64 * self.geometry.page_bytes();
             bytes = pieces.encode(&moment, map, length as usize);
@@ -206,10 +206,11 @@ impl<S: Store> PageMap<S> {
         self.checkpoint.active = true;
     }
 
-    /// The blocks that are open.
-    pub(super) fn blocks_open(&self) -> Vec<BlockId> {
-        let open = self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK);
-        open.map(|frontier| BlockId(frontier.block)).collect()
+    /// This moment, for a snapshot.
+    pub(super) fn moment(&self) -> Moment {
+        let open = self.writers.all().iter().filter(|frontier| frontier.block != NO_BLOCK);
+        let open = open.map(|frontier| BlockId(frontier.block)).collect();
+        Moment { stamp: self.numbers.stamp, sequence: self.numbers.sequence, open }
     }
 
     /// What a snapshot taken now waits for.
@@ -218,7 +219,7 @@ impl<S: Store> PageMap<S> {
         let partly = |&(_, frontier): &(u32, &Frontier)| {
             frontier.block != NO_BLOCK && !frontier.next.is_multiple_of(per_page)
         };
-        let staged = (0..).zip(&self.frontiers).filter(partly);
+        let staged = (0..).zip(self.writers.all()).filter(partly);
         Wait::Staged(staged.map(|(index, open)| (index, open.block, open.next / per_page)).collect())
     }
 
@@ -250,7 +251,7 @@ impl<S: Store> PageMap<S> {
 
     /// True if a page that was partly filled at a snapshot is not yet programmed.
     fn is_staged(&self, &(index, block, page): &(u32, u32, u32)) -> bool {
-        let frontier = &self.frontiers[index as usize];
+        let frontier = &self.writers[index];
         frontier.block == block && frontier.programmed <= page
     }
 
@@ -338,7 +339,7 @@ impl<S: Store> PageMap<S> {
             let page_bytes = self.geometry.page_bytes() as usize;
             data.extend_from_slice(&piece.bytes[piece.page as usize * page_bytes..][..page_bytes]);
             for (unit, number) in data.chunks(unit_bytes as usize).zip(content * units_per_page as u64..) {
-                let (sequence, stamp) = (self.checkpoint.number, self.stamp);
+                let (sequence, stamp) = (self.checkpoint.number, self.numbers.take_stamp());
                 let beside = Spare {
                     kind: Kind::Checkpoint,
                     damaged: false,
@@ -346,7 +347,6 @@ impl<S: Store> PageMap<S> {
                     sequence,
                     stamp,
                 };
-                self.stamp += 1;
                 spare.extend_from_slice(&beside.encode(unit));
             }
         }

@@ -5,10 +5,11 @@
 //! take part. Relocated units are programmed before their block is erased, so the last page of a relocation may be padded; padding is
 //! counted.
 
+use super::PageMap;
 use super::array::Queued;
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Unit};
+use super::map::Moving;
 use super::spare::{self, Kind};
-use super::{Moving, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{Controller, ControllerError};
@@ -42,7 +43,7 @@ pub(super) struct Relocation {
 
 /// Reads of a relocation on one lane: per page of a word line, and the units they fetch.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Reads {
+struct Reads {
     levels: [u32; LEVELS_MAX + 1],
     units: u32,
 }
@@ -55,8 +56,30 @@ impl Reads {
     }
 }
 
+/// What the cleaner keeps between its steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Cleaner {
+    /// Scratch: live units of the block being cleaned.
+    #[serde(skip)]
+    moving: Vec<Moving>,
+    /// Scratch: reads of a relocation on each lane of a block; all zero between calls.
+    reads: Vec<Reads>,
+    /// Host units between two steps.
+    step_units: u32,
+}
+
+impl Cleaner {
+    pub fn new(members_per_block: u32, units_per_block: u32) -> Cleaner {
+        Cleaner {
+            moving: Vec::new(),
+            reads: vec![Reads::default(); members_per_block as usize],
+            step_units: STEP_UNITS_MIN.min(units_per_block / 2),
+        }
+    }
+}
+
 /// Host units between two steps of a cleaning: enough to make a step worthwhile.
-pub(super) const STEP_UNITS_MIN: u32 = 64;
+const STEP_UNITS_MIN: u32 = 64;
 /// Owners loaded beyond those expected to be needed in a step: live units are not spread quite evenly.
 const AHEAD_MIN: u64 = 64;
 /// Moving a block to level wear gains little or nothing: it is paced as if at least one in this many of its units
@@ -77,7 +100,7 @@ impl<S: Store> PageMap<S> {
         }
         let state = &mut self.dies[die as usize];
         state.owed += units;
-        if state.owed < self.step_units {
+        if state.owed < self.cleaner.step_units {
             return Ok(());
         }
         self.step(at, die)
@@ -126,10 +149,10 @@ impl<S: Store> PageMap<S> {
     /// The frontier that units moved on a die go to.
     pub(super) fn moved_to(&self, die: u32, cause: MoveCause) -> u32 {
         let stream = match cause {
-            MoveCause::Wear => self.streams - 1,
+            MoveCause::Wear => self.writers.cold_stream(),
             MoveCause::Clean | MoveCause::Fold | MoveCause::Retire => self.config.streams.relocated(),
         };
-        die * self.streams + stream
+        self.writers.of(die, stream)
     }
 
     /// True if the erased space of a die is hardly enough to move `live` units in steps.
@@ -143,7 +166,7 @@ impl<S: Store> PageMap<S> {
         if self.array.nand().cells().programs_may_fail() {
             return true;
         }
-        let frontier = &self.frontiers[self.moved_to(die, cause) as usize];
+        let frontier = &self.writers[self.moved_to(die, cause)];
         let begun = match frontier.block {
             NO_BLOCK => 0,
             block => {
@@ -152,7 +175,7 @@ impl<S: Store> PageMap<S> {
                 pages * per_page - frontier.next % per_page
             }
         };
-        let between = self.step_units + 2 * self.geometry.units_per_page;
+        let between = self.cleaner.step_units + 2 * self.geometry.units_per_page;
         begun + erased < live + between
     }
 
@@ -169,7 +192,7 @@ impl<S: Store> PageMap<S> {
 
     /// Chooses a block to clean; returns false if none gains space.
     fn begin_cleaning(&mut self, die: u32) -> bool {
-        let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else { return false };
+        let Some(victim) = self.policy.choose(&self.table, die, self.numbers.sequence) else { return false };
         self.stats.cleans += self.array.members_per_block() as u64;
         self.stats.clean_live_units += self.table.live(victim) as u64;
         self.begin(victim, MoveCause::Clean);
@@ -246,10 +269,10 @@ impl<S: Store> PageMap<S> {
         let die = self.geometry.die_of(victim);
         let index = self.moved_to(die, cause);
         let per_page = self.geometry.units_per_page;
-        let begun = self.frontiers[index as usize].next % per_page;
+        let begun = self.writers[index].next % per_page;
         let limit = (begun as u64 + units as u64).next_multiple_of(per_page as u64) - begun as u64;
         let limit = limit.min(u32::MAX as u64) as u32;
-        let mut gathered = std::mem::take(&mut self.moving);
+        let mut gathered = std::mem::take(&mut self.cleaner.moving);
         let (count, finished) = self.gather_live(victim, next, limit, &mut gathered);
         let moving = &gathered[..count];
         self.queue_reads(at, victim, moving);
@@ -265,7 +288,7 @@ impl<S: Store> PageMap<S> {
             MoveCause::Wear => self.stats.wear_units += count as u64,
             MoveCause::Retire => self.stats.retire_units += count as u64,
         }
-        self.moving = gathered;
+        self.cleaner.moving = gathered;
         moved?;
         if finished {
             // The only other copies are in the victim, so the copies must not wait for a page to fill.
@@ -313,7 +336,7 @@ impl<S: Store> PageMap<S> {
         let (levels, per_read) = (nand.config().timing.read.len(), nand.units_per_read());
         let slc = self.array.is_slc(block);
         let one_die = self.array.members_per_block() == 1;
-        let mut reads = std::mem::take(&mut self.reads);
+        let mut reads = std::mem::take(&mut self.cleaner.reads);
         if levels == 1 && per_read == 1 && !slc && one_die {
             reads[0].add(0, moving.len() as u32, moving.len() as u32);
         } else {
@@ -338,7 +361,7 @@ impl<S: Store> PageMap<S> {
                 self.array.nand_mut().relocation_reads(at, lane, &levels, units);
             }
         }
-        self.reads = reads;
+        self.cleaner.reads = reads;
     }
 
     /// Moves units without payload, as many as fit into a block at a time.
@@ -350,10 +373,10 @@ impl<S: Store> PageMap<S> {
         mut moving: &[Moving],
         birth: u64,
     ) -> Result<(), ControllerError> {
-        let die = self.die_of_frontier(index);
+        let die = self.writers.die_of(index);
         while !moving.is_empty() {
             let block = self.open_for_moving(at, die, index, birth)?;
-            let frontier = &self.frontiers[index as usize];
+            let frontier = &self.writers[index];
             // Host units are staged in the current page: it is filled and programmed on its own, so that they do
             // not wait for the end of the whole run.
             let page = self.geometry.units_per_page;
@@ -369,7 +392,7 @@ impl<S: Store> PageMap<S> {
             if self.demand.is_some() {
                 run.iter().for_each(|unit| self.note_change(unit.lpa));
             }
-            self.frontiers[index as usize].next += run.len() as u32;
+            self.writers[index].next += run.len() as u32;
             self.skip_bad_pages(index);
             self.table.gain_many(block, run.len() as u32);
             self.table.lose_many(victim, run.len() as u32);
@@ -392,7 +415,7 @@ impl<S: Store> PageMap<S> {
         moving: &[Moving],
         birth: u64,
     ) -> Result<(), ControllerError> {
-        let die = self.die_of_frontier(index);
+        let die = self.writers.die_of(index);
         let mut data = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
         for &Moving { from, lpa } in moving {
             let (mut sequence, mut damaged) = (0, false);
@@ -403,7 +426,7 @@ impl<S: Store> PageMap<S> {
                     }
                     // Its sequence number is lost, or what a machine's crash left there is another unit. It is the newest of its
                     // unit, so the last number assigned will do.
-                    Ok(_) | Err(_) => (sequence, damaged) = (self.sequence - 1, true),
+                    Ok(_) | Err(_) => (sequence, damaged) = (self.numbers.sequence - 1, true),
                 }
                 // It is moved although damaged, or an older version would reappear; its reads fail.
                 self.stats.lost_units += damaged as u64;
@@ -434,10 +457,10 @@ impl<S: Store> PageMap<S> {
         index: u32,
         birth: u64,
     ) -> Result<BlockId, ControllerError> {
-        if self.frontiers[index as usize].block == NO_BLOCK {
+        if self.writers[index].block == NO_BLOCK {
             self.open(at, die, index)?;
         }
-        let block = BlockId(self.frontiers[index as usize].block);
+        let block = BlockId(self.writers[index].block);
         if birth > self.table.birth(block) {
             self.table.set_birth(block, birth);
         }

@@ -143,7 +143,7 @@ impl<S: Store> PageMap<S> {
         for (die, like) in self.dies.iter_mut().zip(&twin.dies) {
             die.free.clone_from(&like.free);
         }
-        for (frontier, like) in self.frontiers.iter_mut().zip(&twin.frontiers) {
+        for (frontier, like) in self.writers.all_mut().iter_mut().zip(twin.writers.all()) {
             frontier.block = like.block;
             frontier.next = like.next * k;
             frontier.programmed = frontier.next / self.geometry.units_per_page;
@@ -154,7 +154,7 @@ impl<S: Store> PageMap<S> {
         if let (Some(cache), Some(like)) = (&mut self.cache, &twin.cache) {
             cache.take_blocks(like);
         }
-        self.sequence = twin.sequence * k as u64;
+        self.numbers.sequence = twin.numbers.sequence * k as u64;
         true
     }
 
@@ -175,7 +175,7 @@ impl<S: Store> PageMap<S> {
         let filled = match state {
             BlockState::Closed => slc.map_or(units, |cache| cache.end),
             BlockState::Open => {
-                let open = twin.frontiers.iter().find(|frontier| frontier.block == block.0);
+                let open = twin.writers.all().iter().find(|frontier| frontier.block == block.0);
                 open.map_or(0, |frontier| frontier.next * k)
             }
             _ => 0,

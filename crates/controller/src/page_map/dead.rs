@@ -16,29 +16,10 @@ use super::PageMap;
 use super::array::Queued;
 use super::pieces::Checkpoint;
 use super::spare::{Kind, Spare};
-use super::trim::{self, Record};
+use super::trim::{self, Record, Trimmed};
 use crate::ControllerError;
-use nvlab_medium::flash::nand::DeadUnits;
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::{BlockId, Extent, Lpa, Ppa, Time};
-
-/// The versions that trims left, until the records of all these trims are programmed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Trimmed {
-    /// The number of the last of the trims.
-    last: u64,
-    dead: DeadUnits,
-}
-
-impl Trimmed {
-    pub fn is_empty(&self) -> bool {
-        self.dead.is_empty()
-    }
-
-    pub fn memory_bytes(&self) -> u64 {
-        self.dead.memory_bytes()
-    }
-}
 
 /// Trims whose records a cut took, and the places of what they left.
 #[derive(Debug, Default)]
@@ -53,14 +34,14 @@ impl<S: Store> PageMap<S> {
     /// The trim with number `sequence` left this version.
     pub(super) fn note_trimmed(&mut self, sequence: u64, unit: Ppa) {
         let place = self.array.place(unit);
-        self.array.nand().add_dead(&mut self.trimmed.dead, place);
-        self.trimmed.last = sequence;
+        self.array.nand().add_dead(&mut self.journal.trimmed.dead, place);
+        self.journal.trimmed.last = sequence;
     }
 
     /// The program of the records of all trims up to this one is queued.
     pub(super) fn trims_recorded(&mut self, upto: u64, queued: Queued) {
-        if self.trimmed.last <= upto && !self.trimmed.is_empty() {
-            let Trimmed { dead, .. } = std::mem::take(&mut self.trimmed);
+        if self.journal.trimmed.last <= upto && !self.journal.trimmed.dead.is_empty() {
+            let Trimmed { dead, .. } = std::mem::take(&mut self.journal.trimmed);
             self.array.nand_mut().supersede_all(dead, queued.lane, queued.ticket);
         }
     }
@@ -68,7 +49,7 @@ impl<S: Store> PageMap<S> {
     /// What staged units replace in a block that is about to be erased is gone with it: other versions will be there when they
     /// are programmed.
     pub(super) fn forget_replaced(&mut self, victim: BlockId) {
-        let staged = self.frontiers.iter_mut().flat_map(|frontier| &mut frontier.staged);
+        let staged = self.writers.all_mut().iter_mut().flat_map(|frontier| &mut frontier.staged);
         for unit in staged.filter(|unit| unit.replaces != Ppa::NONE) {
             if self.layout.block_of(unit.replaces) == victim {
                 unit.replaces = Ppa::NONE;

@@ -122,7 +122,7 @@ impl<S: Store> PageMap<S> {
         self.record_trims(at);
         let journal = self.close_journal();
         self.checkpoint.number += 1;
-        let moment = Moment { stamp: self.stamp, sequence: self.sequence, open: self.blocks_open() };
+        let moment = self.moment();
         let victims = self.choose_victims();
         let demand = self.demand_mut();
         let (queue, turn) = (demand.queue.len(), &mut demand.turn);
@@ -349,9 +349,8 @@ impl<S: Store> PageMap<S> {
         let mut spare = Vec::new();
         let first = page * self.geometry.units_per_page;
         for (unit, lpa) in data.chunks(self.geometry.unit_bytes as usize).zip((first..).map(Lpa)) {
-            let (sequence, stamp) = (self.checkpoint.number, self.stamp);
+            let (sequence, stamp) = (self.checkpoint.number, self.numbers.take_stamp());
             let beside = Spare { kind: Kind::Checkpoint, damaged: false, lpa, sequence, stamp };
-            self.stamp += 1;
             spare.extend_from_slice(&beside.encode(unit));
         }
         (data, spare)

@@ -37,7 +37,7 @@ impl<S: Store> PageMap<S> {
         for parts in turns.into_values().rev().filter(|parts| parts.found.iter().all(|found| *found)) {
             let Some(directory) = pieces.decode(0, &parts.bytes) else { continue };
             let checkpoint = self.adopt_directory(directory, parts.blocks)?;
-            self.sequence = self.sequence.max(checkpoint.sequence());
+            self.numbers.sequence = self.numbers.sequence.max(checkpoint.sequence());
             return Ok(Some(checkpoint));
         }
         Ok(None)
@@ -50,7 +50,7 @@ impl<S: Store> PageMap<S> {
         let mut data = vec![0; unit_bytes];
         for unit in self.written_units(block) {
             let Ok(spare) = spare::peek(self.array.nand(), unit, &mut data) else { continue };
-            self.stamp = self.stamp.max(spare.stamp + 1);
+            self.numbers.found_stamp(&spare);
             if spare.kind != Kind::Checkpoint || spare.lpa.index() >= units {
                 continue;
             }

@@ -2,7 +2,6 @@
 
 use super::PageMap;
 use super::array::Erased;
-use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
 use nvlab_units::{BlockId, Ppa, Time};
@@ -78,16 +77,15 @@ impl<S: Store> PageMap<S> {
     /// Returns a block without live units that cannot be erased yet to the cleaner.
     #[cold]
     fn postpone_erase(&mut self, block: BlockId) {
-        self.table.set_state(block, BlockState::Closed);
-        self.policy.closed(&self.table, block);
+        self.offer(block);
     }
 
     /// The last flushed version of a unit may be dead in the block about to be erased while a newer one is not yet
     /// programmed. Programs the pages in which such units are staged, and returns when all queued programs are
     /// done.
     fn program_newer_versions(&mut self, at: Time, victim: BlockId) -> Time {
-        for index in 0..self.frontiers.len() as u32 {
-            let staged = &self.frontiers[index as usize].staged;
+        for index in 0..self.writers.all().len() as u32 {
+            let staged = &self.writers[index].staged;
             if staged.iter().any(|unit| unit.replaces != Ppa::NONE && self.block_of(unit.replaces) == victim)
             {
                 // If the program fails, its units are staged again and nothing is lost with the victim: the next
@@ -98,7 +96,7 @@ impl<S: Store> PageMap<S> {
         // Without a buffer every host program was promised when it was queued.
         let one_die = self.array.members_per_block() == 1;
         if self.buffer.config().is_none() && self.geometry.units_per_page == 1 && one_die {
-            return at.max(self.promised);
+            return at.max(self.acknowledged.all);
         }
         self.array.finish_programs(at)
     }

@@ -9,7 +9,7 @@ impl<S: Store> PageMap<S> {
     /// What [`PageMap::restore_owners`] needs and the tables do not say: the physical units that staged units replace, each
     /// with the logical unit it holds. They are dead, but current again if the program of the staged unit fails.
     pub fn dead_owners(&self) -> Vec<(Ppa, Lpa)> {
-        let staged = self.frontiers.iter().flat_map(|frontier| &frontier.staged);
+        let staged = self.writers.all().iter().flat_map(|frontier| &frontier.staged);
         let replaced = staged.map(|staged| staged.replaces).filter(|&unit| unit != Ppa::NONE);
         replaced.map(|unit| (unit, self.map.owner(unit))).collect()
     }

@@ -8,7 +8,6 @@
 //! At recovery the map is put together first, from entries that may be wrong ([`Map::load`] to [`Map::claim`]); the rest
 //! follows from it ([`Map::derive`]).
 
-use super::Moving;
 use super::bit_set::BitSet;
 use nvlab_units::{Extent, Lpa, Ppa};
 use prefetch_index::prefetch_index;
@@ -17,6 +16,13 @@ use std::ops::Range;
 
 /// An entry of a logical unit that is not mapped.
 const UNMAPPED: u32 = Ppa::NONE.0;
+
+/// A live unit being moved out of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moving {
+    pub from: Ppa,
+    pub lpa: Lpa,
+}
 
 /// Where each logical unit is.
 #[derive(Clone, Debug, Serialize, Deserialize)]

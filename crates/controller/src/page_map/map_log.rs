@@ -169,8 +169,8 @@ impl<S: Store> PageMap<S> {
                 None => (Kind::Padding, Lpa::NONE),
             };
             data.resize(start + self.geometry.unit_bytes as usize, 0);
-            let beside = Spare { kind, damaged: false, lpa, sequence: self.sequence, stamp: self.stamp };
-            self.stamp += 1;
+            let (sequence, stamp) = (self.numbers.sequence, self.numbers.take_stamp());
+            let beside = Spare { kind, damaged: false, lpa, sequence, stamp };
             spare.extend_from_slice(&beside.encode(&data[start..]));
         }
         (data, spare)

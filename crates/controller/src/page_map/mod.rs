@@ -20,10 +20,11 @@
 //! | [`stats`] | its statistics |
 //! | [`map`], `bit_set` | the map itself; a set of units |
 //! | `array` | blocks or superblocks: how blocks of the map correspond to blocks of the medium |
-//! | `frontier` | the open blocks |
+//! | `writers`, `frontier` | the open blocks; their pages |
 //! | `spread` | which die the host's next page goes to |
 //! | `read`, `write` | host reads and writes |
 //! | `clean`, `erase`, `wear` | relocation; erasing emptied blocks; wear levelling and retirement |
+//! | `numbers` | sequence numbers and stamps |
 //! | `buffer` | the write buffer: what a write waits for, what survives a cut |
 //! | `absorb` | overwrites of what is still in it |
 //! | [`cache`] | blocks in SLC mode in front of the others |
@@ -54,6 +55,7 @@ mod frontier;
 mod kept;
 mod map;
 mod map_log;
+mod numbers;
 mod payload;
 mod pieces;
 mod pieces_found;
@@ -65,6 +67,7 @@ pub mod stats;
 mod trim;
 mod wear;
 mod write;
+mod writers;
 
 pub use crate::cleaning::Cleaning;
 pub use crate::wear::{Levelling, WearLevelling};
@@ -74,7 +77,7 @@ pub use recover::PageMapMedia;
 pub use stats::{MapStats, PageMapStats};
 pub use trim::trims_pending_max;
 
-use crate::cleaning::Policy;
+use crate::cleaning::{CleaningPolicy, Policy};
 use crate::spare;
 use crate::table::{BlockState, BlockTable};
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport, Region, Use};
@@ -82,14 +85,15 @@ use array::Array;
 use buffer::Buffer;
 use cache::Cache;
 use demand::Demand;
-use frontier::{Frontier, NO_BLOCK};
+use frontier::NO_BLOCK;
 use map::Map;
+use numbers::Numbers;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
 use nvlab_units::{BlockId, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
 use serde::{Deserialize, Serialize};
-use spread::Round;
 use std::collections::VecDeque;
+use writers::Writers;
 
 /// A page-mapped controller over a NAND array.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -101,54 +105,27 @@ pub struct PageMap<S: Store = ()> {
     map: Map,
     table: BlockTable,
     policy: Policy,
-    dies: Vec<Die>,
-    /// Frontier of die d, stream s at `d * streams + s`; the last stream is that of wear levelling, if it is static.
-    frontiers: Vec<Frontier>,
-    streams: u32,
-    /// The dies the next pages of each host stream go to.
-    rounds: Vec<Round>,
+    dies: Vec<DieState>,
+    writers: Writers,
     buffer: Buffer,
-    /// Pages of host units whose program may not have begun; only if the buffer absorbs overwrites.
-    waiting: absorb::Waiting,
     cache: Option<Cache>,
     /// The state of a map that is not all in memory.
     demand: Option<Box<Demand>>,
     /// A block was retired since the reserve of erased blocks was last checked.
     retired: bool,
-    /// Without a buffer: when the programs of the current request are done.
-    acknowledged: Time,
-    /// The latest `acknowledged` so far.
-    promised: Time,
-    /// Number of the next host unit written, and of the next unit programmed.
-    sequence: u64,
-    stamp: u64,
+    acknowledged: write::Acknowledged,
+    numbers: Numbers,
     checkpoint: checkpoint::State,
     journal: trim::Journal,
-    /// Only with payload.
-    #[serde(skip)]
-    trimmed: dead::Trimmed,
-    /// Scratch: live units of the block being cleaned.
-    #[serde(skip)]
-    moving: Vec<Moving>,
-    /// Scratch: reads of a relocation on each lane of a block; all zero between calls.
-    reads: Vec<clean::Reads>,
-    /// Host units between two steps of a cleaning.
-    step_units: u32,
+    cleaner: clean::Cleaner,
     /// The contents of an unmapped unit.
     zeros: Vec<u8>,
     stats: PageMapStats,
 }
 
-/// A live unit being moved out of a block.
-#[derive(Clone, Copy, Debug, Default)]
-struct Moving {
-    from: Ppa,
-    lpa: Lpa,
-}
-
 /// The state of a die.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Die {
+struct DieState {
     free: Vec<BlockId>,
     /// Erases since wear was last checked.
     erases: u32,
@@ -189,7 +166,6 @@ impl<S: Store> PageMap<S> {
         config.check(nand.config())?;
         let array = Array::new(nand, config.allocation);
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
-        let (streams, host_streams) = (config.open_blocks(), config.streams.relocated().max(1));
         let units_per_block = geometry.units_per_block();
         let mut table = BlockTable::new(dies, blocks, units_per_block, geometry.units_per_page);
         for block in (0..geometry.blocks()).map(BlockId) {
@@ -202,27 +178,19 @@ impl<S: Store> PageMap<S> {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),
             map: Map::new(config.logical_units, geometry.units()),
-            dies: vec![Die::default(); dies as usize],
-            frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
-            rounds: vec![Round::new(dies); host_streams as usize],
-            buffer: Buffer::new(config.buffer),
-            waiting: vec![VecDeque::new(); array.lanes() as usize],
+            dies: vec![DieState::default(); dies as usize],
+            writers: Writers::new::<S>(&config, &geometry),
+            buffer: Buffer::new(config.buffer, array.lanes()),
             cache: None,
             demand: Demand::new(&config, &geometry),
             retired: false,
-            acknowledged: Time::ZERO,
-            promised: Time::ZERO,
-            sequence: 1,
-            stamp: 1,
+            acknowledged: write::Acknowledged::default(),
+            numbers: Numbers::new(),
             checkpoint: checkpoint::State::new(&config, &geometry),
             journal: trim::Journal::new(),
-            trimmed: dead::Trimmed::default(),
-            moving: Vec::new(),
-            reads: vec![clean::Reads::default(); array.members_per_block() as usize],
-            step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
+            cleaner: clean::Cleaner::new(array.members_per_block(), geometry.units_per_block()),
             zeros: vec![0; geometry.unit_bytes as usize * S::SHOWS as usize],
             stats: PageMapStats::default(),
-            streams,
             table,
             geometry,
             array,
@@ -285,12 +253,12 @@ impl<S: Store> PageMap<S> {
     }
     /// The sequence number of the host's next write or trim. Every unit written takes one, a trim takes one.
     pub fn sequence(&self) -> u64 {
-        self.sequence
+        self.numbers.sequence
     }
     /// Bytes of memory the controller's tables take in this program.
     pub fn memory_bytes(&self) -> u64 {
         let demand = self.demand.as_ref().map_or(0, |demand| demand.memory_bytes());
-        let trimmed = self.trimmed.memory_bytes() + self.nand().superseded_bytes();
+        let trimmed = self.journal.trimmed.dead.memory_bytes() + self.nand().superseded_bytes();
         self.map.memory_bytes() + self.table.memory_bytes() + demand + trimmed
     }
 
@@ -323,8 +291,14 @@ impl<S: Store> PageMap<S> {
     fn lose(&mut self, unit: Ppa) {
         let block = self.block_of(unit);
         if self.table.lose(block) {
-            crate::cleaning::CleaningPolicy::lost(&mut self.policy, &self.table, block);
+            self.policy.lost(&self.table, block);
         }
+    }
+
+    /// A full block may be cleaned from now on.
+    fn offer(&mut self, block: BlockId) {
+        self.table.set_state(block, BlockState::Closed);
+        self.policy.closed(&self.table, block);
     }
 
     /// Checks every invariant; for tests.
@@ -339,14 +313,17 @@ impl<S: Store> PageMap<S> {
             let die = self.geometry.die_of(block) as usize;
             let free = self.dies[die].free.contains(&block);
             assert_eq!(free, state == BlockState::Free, "{block:?} is {state:?}");
-            let open = self.frontiers.iter().any(|frontier| frontier.block == block.0);
+            let open = self.writers.all().iter().any(|frontier| frontier.block == block.0);
             assert_eq!(open, state == BlockState::Open, "{block:?} is {state:?}");
             let in_log = self.demand.as_ref().is_some_and(|demand| demand.log.pool.contains(&block));
             let erased = state == BlockState::Free || self.checkpoint.keeps(block) || in_log;
             assert!(!erased || self.array.is_erased(block), "{block:?} is not erased");
         }
         assert!(
-            self.frontiers.iter().all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block())
+            self.writers
+                .all()
+                .iter()
+                .all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block())
         );
         self.check_log();
     }
@@ -455,7 +432,7 @@ impl<S: Store> Background for PageMap<S> {
     }
     fn settle(&mut self, upto: Time) {
         self.buffer.settle(upto);
-        if S::KEEPS && !self.trimmed.is_empty() && self.buffer.is_protected() {
+        if S::KEEPS && !self.journal.trimmed.dead.is_empty() && self.buffer.is_protected() {
             self.trims_recorded(u64::MAX, array::Queued::default());
         }
         self.array.nand_mut().settle(upto);

@@ -6,6 +6,7 @@
 //! flash are written from the map in memory.
 
 use super::PageMap;
+use super::numbers::Numbers;
 use super::spare::{Kind, Spare};
 use crate::table::BlockState;
 use crate::{Background, ControllerError};
@@ -32,24 +33,16 @@ impl PageMap {
             table: self.table,
             policy: self.policy,
             dies: self.dies,
-            frontiers: self.frontiers,
-            streams: self.streams,
-            rounds: self.rounds,
+            writers: self.writers,
             buffer: self.buffer,
-            waiting: self.waiting,
             cache: self.cache,
             demand: self.demand,
             retired: self.retired,
             acknowledged: self.acknowledged,
-            promised: self.promised,
-            sequence: self.sequence,
-            stamp: self.stamp.max(self.sequence) + 1,
+            numbers: Numbers { stamp: self.numbers.stamp.max(self.numbers.sequence) + 1, ..self.numbers },
             checkpoint: self.checkpoint,
             journal: self.journal,
-            trimmed: self.trimmed,
-            moving: self.moving,
-            reads: self.reads,
-            step_units: self.step_units,
+            cleaner: self.cleaner,
             zeros: vec![0; self.geometry.unit_bytes as usize],
             stats: self.stats,
         };
@@ -83,7 +76,7 @@ impl<S: Store> PageMap<S> {
             if matches!(self.table.state(block), BlockState::Map | BlockState::Free) {
                 continue;
             }
-            let number = self.table.birth(block).clamp(1, self.sequence);
+            let number = self.table.birth(block).clamp(1, self.numbers.sequence);
             for unit in (block.0 * per_block..(block.0 + 1) * per_block).map(Ppa) {
                 let place = self.array.place(unit);
                 if !self.array.nand().is_readable(place) {
@@ -111,7 +104,7 @@ impl<S: Store> PageMap<S> {
             data.chunks_exact_mut(4)
                 .zip(entries)
                 .for_each(|(bytes, unit)| bytes.copy_from_slice(&unit.to_le_bytes()));
-            let number = self.sequence;
+            let number = self.numbers.sequence;
             let spare =
                 Spare { kind: Kind::Map, damaged: false, lpa: Lpa(page), sequence: number, stamp: number };
             let place = self.array.place(place);

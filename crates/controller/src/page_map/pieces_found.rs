@@ -34,7 +34,7 @@ impl<S: Store> PageMap<S> {
                 self.adopt_blocks(blocks);
                 let moments = moments.into_iter().flatten().collect();
                 let checkpoint = Checkpoint::new(self.checkpoint.pieces, moments, trimmed_since);
-                self.sequence = self.sequence.max(checkpoint.sequence());
+                self.numbers.sequence = self.numbers.sequence.max(checkpoint.sequence());
                 return Ok(Some(checkpoint));
             }
         }
@@ -100,7 +100,7 @@ impl<S: Store> PageMap<S> {
             for unit in self.written_units(block) {
                 let Ok(spare) = spare::peek(self.array.nand(), unit, &mut data) else { continue };
                 // A piece may be the last that was programmed: stamps go on behind its own.
-                self.stamp = self.stamp.max(spare.stamp + 1);
+                self.numbers.found_stamp(&spare);
                 if spare.kind == Kind::Checkpoint && spare.sequence == turn {
                     if spare.damaged {
                         return Err(damaged("a checkpoint of the map", unit));

@@ -26,7 +26,6 @@ use super::config::PageMapConfig;
 use super::pieces::Checkpoint;
 use super::spare::{self, Kind, Spare};
 use super::trim::{self, Record};
-use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
@@ -171,7 +170,7 @@ impl<S: Store> PageMap<S> {
                 Err(_) => First::Unreadable,
                 Ok(_) => match spare::peek(self.array.nand(), unit, &mut data) {
                     Ok(spare) => {
-                        self.stamp = self.stamp.max(spare.stamp + 1);
+                        self.numbers.found_stamp(&spare);
                         First::Says(spare)
                     }
                     Err(_) => First::Unreadable,
@@ -233,11 +232,11 @@ impl<S: Store> PageMap<S> {
                 let Ok(spare) = spare::peek(self.array.nand(), place, &mut data) else { continue };
                 let unit = self.array.unit_at(place);
                 // Even damaged, it is the newest: an older version must not reappear in its place.
-                self.stamp = self.stamp.max(spare.stamp + 1);
+                self.numbers.found_stamp(&spare);
                 if spare.kind != Kind::Data || spare.lpa.0 >= self.config.logical_units {
                     continue;
                 }
-                self.sequence = self.sequence.max(spare.sequence + 1);
+                self.numbers.found_sequence(spare.sequence);
                 // A half-erased block may hold a copy older than that of the checkpoint.
                 let before = checkpoint.is_some_and(|checkpoint| {
                     let known = checkpoint.moment_of(spare.lpa).stamp;
@@ -297,7 +296,7 @@ impl<S: Store> PageMap<S> {
     fn replay_trims(&mut self, trims: &[Record], checkpoint: Option<&Checkpoint>, scanned: &BitSet) {
         let known = |lpa: Lpa| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
         for &record in trims {
-            self.sequence = self.sequence.max(record.sequence + 1);
+            self.numbers.found_sequence(record.sequence);
             self.apply_trim(record, known, scanned);
         }
     }
@@ -332,7 +331,7 @@ impl<S: Store> PageMap<S> {
             }
             match spare::peek(self.array.nand(), self.array.place(unit), &mut data) {
                 Ok(found) => {
-                    self.sequence = self.sequence.max(found.sequence + 1);
+                    self.numbers.found_sequence(found.sequence);
                     found.damaged && found.sequence <= held.sequence
                 }
                 Err(error) => matches!(error, MediumError::Uncorrectable(_)),
@@ -372,8 +371,7 @@ impl<S: Store> PageMap<S> {
         in_use.sort_by_key(|&(age, _)| age);
         for (age, block) in in_use {
             self.table.set_birth(block, age.map_or(0, |(_, sequence)| sequence));
-            self.table.set_state(block, BlockState::Closed);
-            self.policy.closed(&self.table, block);
+            self.offer(block);
         }
         for block in leaving {
             self.table.set_state(block, BlockState::Cleaning);
@@ -406,7 +404,8 @@ impl<S: Store> PageMap<S> {
         (newest, half_written): (&[u64], &[bool]),
     ) -> Result<(), ControllerError> {
         let known = |lpa: Lpa| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
-        self.sequence = held.iter().map(|held| held.sequence + 1).fold(self.sequence, u64::max);
+        self.numbers.sequence =
+            held.iter().map(|held| held.sequence + 1).fold(self.numbers.sequence, u64::max);
         for ((held, &newest), &half_written) in held.into_iter().zip(newest).zip(half_written) {
             if half_written || held.sequence >= known(held.lpa) && held.sequence > newest {
                 self.rewrite(at, held)?;

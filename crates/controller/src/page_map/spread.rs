@@ -119,7 +119,7 @@ impl<S: Store> PageMap<S> {
     /// Passes the turn to the next die after a page of a host stream was programmed.
     #[inline]
     pub(super) fn pass_turn(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
-        let round = &mut self.rounds[stream as usize];
+        let round = &mut self.writers.rounds[stream as usize];
         round.next += 1;
         if let Some(&die) = round.dies.get(round.next) {
             round.turn = die;
@@ -134,8 +134,8 @@ impl<S: Store> PageMap<S> {
 
     /// Passes the turn after a page of a frontier was programmed before it was full.
     pub(super) fn pass_turn_of(&mut self, at: Time, index: u32) -> Result<(), ControllerError> {
-        let (die, stream) = (index / self.streams, index % self.streams);
-        match self.rounds.get(stream as usize) {
+        let (die, stream) = (self.writers.die_of(index), self.writers.stream_of(index));
+        match self.writers.rounds.get(stream as usize) {
             Some(round) if round.die() == die => self.pass_turn(at, stream),
             _ => Ok(()),
         }
@@ -143,7 +143,7 @@ impl<S: Store> PageMap<S> {
 
     /// True if a host stream can place a page on a die without waiting for the cleaner.
     pub(super) fn has_room(&self, die: u32, stream: u32) -> bool {
-        let open = self.frontiers[(die * self.streams + stream) as usize].block != NO_BLOCK;
+        let open = self.writers[self.writers.of(die, stream)].block != NO_BLOCK;
         open || self.erased_blocks(die) > self.left_to_cleaner()
     }
 
@@ -170,9 +170,9 @@ impl<S: Store> PageMap<S> {
     fn begin_round(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let spare = self.table.spare();
         let enough = self.table.spare_of_all() * SPARE_MIN / (16 * spare.len() as i64);
-        let mut near = std::mem::take(&mut self.rounds[stream as usize].near);
+        let mut near = std::mem::take(&mut self.writers.rounds[stream as usize].near);
         let mut soonest = self.look_at_near(&mut near, stream, enough);
-        while let Some(die) = self.rounds[stream as usize].pop_ready(soonest.max(at)) {
+        while let Some(die) = self.writers.rounds[stream as usize].pop_ready(soonest.max(at)) {
             let look = self.look(die, stream, enough);
             near.insert(near.partition_point(|other| other.die < die), look);
             soonest = soonest.min(look.ready);
@@ -186,7 +186,7 @@ impl<S: Store> PageMap<S> {
         }
         let soonest = soonest.max(at);
         let program = self.array.nand().config().program_time();
-        let round = &mut self.rounds[stream as usize];
+        let round = &mut self.writers.rounds[stream as usize];
         round.near = near;
         if !round.choose(soonest + program * QUEUE_MAX) {
             return Ok(());
@@ -195,7 +195,7 @@ impl<S: Store> PageMap<S> {
         let mut without_room = std::mem::take(&mut round.without_room);
         let paced =
             without_room.drain(..).try_for_each(|die| self.pace(at, die, self.geometry.units_per_page));
-        self.rounds[stream as usize].without_room = without_room;
+        self.writers.rounds[stream as usize].without_room = without_room;
         paced
     }
 }

@@ -22,7 +22,7 @@ use super::frontier::NO_BLOCK;
 use super::spare::{Kind, Spare};
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_medium::flash::nand::Payload;
+use nvlab_medium::flash::nand::{DeadUnits, Payload};
 use nvlab_units::{BlockId, Extent, Geometry, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
@@ -44,11 +44,29 @@ pub(super) struct Journal {
     pub blocks: Vec<BlockId>,
     open: u32,
     page: u32,
+    /// Only with payload.
+    #[serde(skip)]
+    pub trimmed: Trimmed,
+}
+
+/// The versions that trims left, until the records of all these trims are programmed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trimmed {
+    /// The number of the last of the trims.
+    pub last: u64,
+    pub dead: DeadUnits,
 }
 
 impl Journal {
     pub fn new() -> Journal {
-        Journal { pending: Vec::new(), in_flight: Vec::new(), blocks: Vec::new(), open: NO_BLOCK, page: 0 }
+        Journal {
+            pending: Vec::new(),
+            in_flight: Vec::new(),
+            blocks: Vec::new(),
+            open: NO_BLOCK,
+            page: 0,
+            trimmed: Trimmed::default(),
+        }
     }
 
     /// The records a protected buffer holds after a power cut.
@@ -91,7 +109,7 @@ impl<S: Store> PageMap<S> {
                 self.note_change(lpa);
                 self.lose(unit);
                 if is_recorded {
-                    self.note_trimmed(self.sequence, unit);
+                    self.note_trimmed(self.numbers.sequence, unit);
                 }
             }
         }
@@ -105,8 +123,8 @@ impl<S: Store> PageMap<S> {
 
     /// Adds a trim to the journal, which was prepared for it.
     pub(super) fn note_trim(&mut self, at: Time, extent: Extent) {
-        let sequence = self.sequence;
-        self.sequence += 1;
+        let sequence = self.numbers.sequence;
+        self.numbers.sequence += 1;
         if !self.checkpoint.is_on() || extent.count == 0 {
             return;
         }
@@ -229,10 +247,9 @@ impl<S: Store> PageMap<S> {
                 data.extend(record.sequence.to_le_bytes());
             }
             data.resize(start + bytes, 0);
-            let (sequence, stamp) = (self.sequence, self.stamp);
+            let (sequence, stamp) = (self.numbers.sequence, self.numbers.take_stamp());
             let beside = Spare { kind: Kind::Trim, damaged: false, lpa: Lpa::NONE, sequence, stamp };
             spare.extend_from_slice(&beside.encode(&data[start..]));
-            self.stamp += 1;
         }
         (data, spare)
     }

@@ -31,7 +31,7 @@ impl<S: Store> PageMap<S> {
     /// and wears blocks more than the host does.
     pub(super) fn take_for(&self, stream: u32) -> Take {
         let is_levelled = stream >= self.config.streams.count();
-        if stream < self.rounds.len() as u32 || self.cache.is_some() && !is_levelled {
+        if self.writers.is_host(stream) || self.cache.is_some() && !is_levelled {
             Take::LeastWorn
         } else if is_levelled {
             Take::MostWorn
@@ -68,7 +68,7 @@ impl<S: Store> PageMap<S> {
 
     /// True if so many units fill the block for cold data of a die, so that it does not stay open.
     fn fills(&self, die: u32, live: u32) -> bool {
-        let frontier = &self.frontiers[self.moved_to(die, MoveCause::Wear) as usize];
+        let frontier = &self.writers[self.moved_to(die, MoveCause::Wear)];
         let begun = if frontier.block == NO_BLOCK { 0 } else { frontier.next };
         begun + live == self.geometry.units_per_block()
     }
@@ -98,7 +98,7 @@ impl<S: Store> PageMap<S> {
     }
 
     fn cold(&self, die: u32) -> impl Iterator<Item = BlockId> {
-        wear::cold(&self.table, die, self.sequence, self.config.logical_units)
+        wear::cold(&self.table, die, self.numbers.sequence, self.config.logical_units)
     }
 
     /// Cleans until every die has its reserve again: retirement uses erased blocks and returns none. A die
@@ -153,15 +153,14 @@ impl<S: Store> PageMap<S> {
         if let Some(demand) = &mut self.demand {
             demand.turn.forget_staged();
         }
-        let die = self.die_of_frontier(index);
-        let frontier = &mut self.frontiers[index as usize];
+        let die = self.writers.die_of(index);
+        let frontier = &mut self.writers[index];
         let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));
         let staged: Vec<Staged> = frontier.staged.drain(..).collect();
         let (data, spare) = (std::mem::take(&mut frontier.data), std::mem::take(&mut frontier.spare));
         let page = frontier.programmed;
         let first = self.geometry.first_unit(block) + page * self.geometry.units_per_page;
-        self.table.set_state(block, BlockState::Closed);
-        self.policy.closed(&self.table, block);
+        self.offer(block);
         let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };
         // Opening a block may erase the one with a version that is replaced.
         let life = |array: &Array<S>, staged: &Staged| {
@@ -176,7 +175,7 @@ impl<S: Store> PageMap<S> {
                 self.free_slot(staged.slot);
                 continue;
             }
-            if refused.is_none() && self.frontiers[index as usize].block == NO_BLOCK {
+            if refused.is_none() && self.writers[index].block == NO_BLOCK {
                 refused = self.open(at, die, index).err();
             }
             if refused.is_some() {
@@ -206,7 +205,7 @@ impl<S: Store> PageMap<S> {
         if let Some(error) = refused {
             return Err(error);
         }
-        if self.frontiers[index as usize].block != NO_BLOCK && !self.page_is_full(index) {
+        if self.writers[index].block != NO_BLOCK && !self.page_is_full(index) {
             lane = self.pad(at, index, true)?.lane;
         }
         self.relocate(at, block, MoveCause::Retire)?;

@@ -8,6 +8,24 @@ use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::Store;
 use nvlab_units::{Extent, Lpa, Ppa, Time};
+use serde::{Deserialize, Serialize};
+
+/// Without a buffer: when the programs of host units are done, which is what the host waits for.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Acknowledged {
+    /// Those of the current request.
+    request: Time,
+    /// Those of all requests.
+    pub all: Time,
+}
+
+impl Acknowledged {
+    #[inline(always)]
+    fn note(&mut self, end: Time) {
+        self.request = self.request.max(end);
+        self.all = self.all.max(self.request);
+    }
+}
 
 impl<S: Store> PageMap<S> {
     /// Writes units; returns when the write is acknowledged to the host.
@@ -22,7 +40,7 @@ impl<S: Store> PageMap<S> {
             assert_eq!(data.len() as u64, extent.count as u64 * self.geometry.unit_bytes as u64);
         }
         let (mut now, absorbed) = (at, self.stats.absorbed_units);
-        self.acknowledged = at;
+        self.acknowledged.request = at;
         for i in 0..extent.count {
             let bytes = self.geometry.unit_bytes as usize;
             let data = if S::KEEPS { &data[i as usize * bytes..][..bytes] } else { &[] };
@@ -44,7 +62,7 @@ impl<S: Store> PageMap<S> {
                     self.step_checkpoint(now)?;
                 }
             }
-            now = now.max(self.acknowledged);
+            now = now.max(self.acknowledged.request);
         }
         self.buffer.note_released(at);
         if S::KEEPS {
@@ -84,7 +102,7 @@ impl<S: Store> PageMap<S> {
         let index = self.open_for_host(now, stream)?;
         // Only now: opening may have cleaned, which moves the old version.
         let old = self.map.find(lpa);
-        let sequence = restored.unwrap_or(self.sequence);
+        let sequence = restored.unwrap_or(self.numbers.sequence);
         let mut slot = NO_SLOT;
         if self.buffer.config().is_some() {
             slot = self.buffer.take(index);
@@ -96,7 +114,7 @@ impl<S: Store> PageMap<S> {
         }
         let unit = Unit { kind: Kind::Data, lpa, damaged: false, sequence, slot, data };
         let Placed { block, address, fills_page } = self.place(index, unit, old);
-        self.sequence += restored.is_none() as u64;
+        self.numbers.sequence += restored.is_none() as u64;
         self.stats.cache_units += (self.cache.is_some() && self.array.is_slc(block)) as u64;
         self.note_change(lpa);
         self.table.gain(block);
@@ -113,10 +131,9 @@ impl<S: Store> PageMap<S> {
             {
                 self.note_waiting(at, address, before);
             }
-            let die = self.die_of_frontier(index);
+            let die = self.writers.die_of(index);
             if slot == NO_SLOT {
-                self.acknowledged = self.array.finish(queued, now).max(self.acknowledged);
-                self.promised = self.promised.max(self.acknowledged);
+                self.acknowledged.note(self.array.finish(queued, now));
             } else if self.geometry.units_per_page == 1 {
                 self.buffer.queued(slot, queued);
             }
@@ -161,7 +178,7 @@ impl<S: Store> PageMap<S> {
         if old == Ppa::NONE {
             return 1;
         }
-        let age = self.sequence.saturating_sub(self.table.birth(self.block_of(old)));
+        let age = self.numbers.sequence.saturating_sub(self.table.birth(self.block_of(old)));
         let hot = (age as f64) < hot_within * self.config.logical_units as f64;
         !hot as u32
     }
@@ -169,8 +186,8 @@ impl<S: Store> PageMap<S> {
     /// The frontier, with an open block, for the next unit of a host stream.
     #[inline]
     fn open_for_host(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
-        let index = self.rounds[stream as usize].die() * self.streams + stream;
-        if self.frontiers[index as usize].block != NO_BLOCK {
+        let index = self.writers.of(self.writers.rounds[stream as usize].die(), stream);
+        if self.writers[index].block != NO_BLOCK {
             return Ok(index);
         }
         self.open_slowly(at, stream)
@@ -181,13 +198,13 @@ impl<S: Store> PageMap<S> {
     /// the cleaner's last block.
     #[cold]
     fn open_slowly(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
-        let (dies, first) = (self.geometry.dies(), self.rounds[stream as usize].die());
+        let (dies, first) = (self.geometry.dies(), self.writers.rounds[stream as usize].die());
         let from_first = move |i| (first + i) % dies;
         let roomy = (0..dies).map(from_first).find(|&die| self.has_room(die, stream));
         let mut refused = Ok(0);
         for die in roomy.into_iter().chain((0..dies).map(from_first)) {
-            self.rounds[stream as usize].set_turn(die);
-            let index = die * self.streams + stream;
+            self.writers.rounds[stream as usize].set_turn(die);
+            let index = self.writers.of(die, stream);
             match self.make_room(at, die, stream) {
                 Ok(()) => return Ok(index),
                 Err(error) => refused = Err(error),
@@ -196,19 +213,19 @@ impl<S: Store> PageMap<S> {
         let Some(die) = (0..dies).map(from_first).find(|&die| self.erased_blocks(die) > 1) else {
             return refused;
         };
-        self.rounds[stream as usize].set_turn(die);
+        self.writers.rounds[stream as usize].set_turn(die);
         self.make_room_in_cache(at, die, stream);
-        self.open(at, die, die * self.streams + stream)?;
-        Ok(die * self.streams + stream)
+        self.open(at, die, self.writers.of(die, stream))?;
+        Ok(self.writers.of(die, stream))
     }
 
     /// Ensures that the host stream has an open block on the die; cleans until there is room for one.
     fn make_room(&mut self, at: Time, die: u32, stream: u32) -> Result<(), ControllerError> {
-        let index = die * self.streams + stream;
+        let index = self.writers.of(die, stream);
         // Bounded: if every block was cleaned and there is still no room, there never will be.
         for _ in 0..=2 * self.geometry.blocks_per_die {
             if self.has_room(die, stream) {
-                if self.frontiers[index as usize].block == NO_BLOCK {
+                if self.writers[index].block == NO_BLOCK {
                     self.make_room_in_cache(at, die, stream);
                     self.open(at, die, index)?;
                 }
@@ -229,11 +246,10 @@ impl<S: Store> PageMap<S> {
         if self.dies[die as usize].free.is_empty() {
             self.erase_emptied(at, die, true);
         }
-        let stream = index % self.streams;
-        let of_host = stream < self.rounds.len() as u32;
+        let stream = self.writers.stream_of(index);
         let block = self.take_free(die, self.take_for(stream))?;
-        let slc = of_host && self.joins_cache(die, stream);
-        let frontier = &mut self.frontiers[index as usize];
+        let slc = self.writers.is_host(stream) && self.joins_cache(die, stream);
+        let frontier = &mut self.writers[index];
         (frontier.block, frontier.next, frontier.programmed) = (block.0, 0, 0);
         (frontier.slots, frontier.end) = (self.geometry.units_per_page, self.geometry.units_per_block());
         if let (true, Some(cache)) = (slc, &self.cache) {
@@ -241,7 +257,7 @@ impl<S: Store> PageMap<S> {
             self.array.set_slc(block, true);
         }
         self.skip_bad_pages(index);
-        let frontier = &mut self.frontiers[index as usize];
+        let frontier = &mut self.writers[index];
         frontier.programmed = frontier.next / self.geometry.units_per_page;
         self.table.set_state(block, BlockState::Open);
         self.table.set_birth(block, 0);
@@ -252,7 +268,7 @@ impl<S: Store> PageMap<S> {
     /// unit, number, contents. An entry keeps its place until it is programmed, or a newer version of the unit takes
     /// it.
     pub fn held_since(&self, first: u64, keep: impl FnMut(u64, Lpa, u64, &[u8])) {
-        self.buffer.held_since(first, self.sequence - first, keep);
+        self.buffer.held_since(first, self.numbers.sequence - first, keep);
     }
 
     /// Writes a unit that a protected buffer kept through a power cut, with its original sequence number.
