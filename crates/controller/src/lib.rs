@@ -53,7 +53,7 @@ pub use region::{Region, Use};
 pub use scm::Scm;
 
 use nvlab_medium::MediumError;
-use nvlab_units::{Extent, Lpa, Served, Time};
+use nvlab_units::{Die, Extent, Lpa, Served, Time};
 use thiserror::Error;
 
 /// Why a controller did not serve a request.
@@ -89,7 +89,7 @@ pub enum ControllerError {
     )]
     EndOfLife {
         /// The die.
-        die: u32,
+        die: Die,
         /// Its bad blocks.
         bad: u32,
         /// Its blocks.

@@ -3,7 +3,7 @@
 use super::{BlockMap, DATA, IN_PLACE, NOTHING};
 use crate::spare;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Lpa, Ppa};
+use nvlab_units::{BlockId, Die, Lpa, Ppa};
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ impl<S: Store> BlockMap<S> {
                 }
             }
         }
-        for (die, &unmapped) in self.unmapped.iter().enumerate() {
+        for (die, &unmapped) in (0..).map(Die).zip(&self.unmapped) {
             let without = (0..self.data.len() as u32)
-                .filter(|&lbn| self.home(lbn) == die as u32 && self.data[lbn as usize] == NOTHING);
+                .filter(|&lbn| self.home(lbn) == die && self.data[lbn as usize] == NOTHING);
             assert_eq!(
                 without.count(),
                 unmapped as usize,
@@ -56,9 +56,9 @@ impl<S: Store> BlockMap<S> {
             assert_eq!(before, None, "block {block} of area {area} is {role:?} too");
         };
         for (index, area) in self.areas.iter().enumerate() {
-            for (die, free) in area.free.iter().enumerate() {
+            for (die, free) in (0..).map(Die).zip(&area.free) {
                 for &block in free {
-                    assert_eq!(area.die_of(block), die as u32, "block {block} is free on another die");
+                    assert_eq!(area.die_of(block), die, "block {block} is free on another die");
                     assign(index, block, Role::Free);
                 }
             }
@@ -72,7 +72,7 @@ impl<S: Store> BlockMap<S> {
         }
         for (lbn, &block) in self.bast.log_of.iter().enumerate().filter(|(_, block)| **block != NOTHING) {
             assign(DATA, block, Role::Own(lbn as u32));
-            let round = &self.bast.rounds[self.home(lbn as u32) as usize];
+            let round = &self.bast.rounds[self.home(lbn as u32).index()];
             assert_eq!(round.iter().filter(|&&other| other == lbn as u32).count(), 1, "{lbn} in {round:?}");
         }
         for round in &self.fast.rounds {

@@ -50,7 +50,7 @@ use fast::Fast;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::geometry::Divider;
-use nvlab_units::{Extent, Lpa, Ppa, Served, Ticket, Time};
+use nvlab_units::{Die, Extent, Lpa, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
 
 /// The logical page is unmapped; the logical block has no block.
@@ -250,8 +250,8 @@ impl<S: Store> BlockMap<S> {
 
     /// The home die of a logical block.
     #[inline]
-    fn home(&self, lbn: u32) -> u32 {
-        lbn - self.by_home.divide(lbn) * self.areas[DATA].geometry.dies()
+    fn home(&self, lbn: u32) -> Die {
+        Die(lbn - self.by_home.divide(lbn) * self.areas[DATA].geometry.dies())
     }
 
     /// The logical pages of a logical block; the last block may have fewer.
@@ -328,7 +328,7 @@ impl<S: Store> BlockMap<S> {
 impl<S: Store> Background for BlockMap<S> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         let ends = self.areas.iter_mut().flat_map(|area| {
-            (0..area.geometry.dies()).map(|die| area.nand.idle_at(die, at)).collect::<Vec<Time>>()
+            area.geometry.all_dies().map(|die| area.nand.idle_at(die, at)).collect::<Vec<Time>>()
         });
         Ok(ends.max().unwrap_or(at))
     }

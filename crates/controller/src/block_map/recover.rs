@@ -180,7 +180,7 @@ impl<S: Store> BlockMap<S> {
             for found in data.found.iter().filter(|found| found.sequence == newest[found.lpa.index()]) {
                 self.place[found.lpa.index()] = IN_PLACE;
             }
-            let home = self.home(lbn) as usize;
+            let home = self.home(lbn).index();
             self.unmapped[home] -= 1;
             self.data[lbn as usize] = data.block;
             for rest in beside {
@@ -248,7 +248,7 @@ impl<S: Store> BlockMap<S> {
                     let die = self.areas[area].die_of(block);
                     // It may have been opened in SLC mode and not written to.
                     self.areas[area].nand.set_slc(BlockId(block), false);
-                    self.areas[area].free[die as usize].push(block);
+                    self.areas[area].free[die.index()].push(block);
                 } else {
                     self.release(at, area, block, Cause::Recovery);
                 }

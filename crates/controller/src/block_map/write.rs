@@ -81,7 +81,7 @@ impl<S: Store> BlockMap<S> {
             }
             block = self.areas[DATA].take(home)?;
             self.data[page.lbn as usize] = block;
-            self.unmapped[home as usize] -= 1;
+            self.unmapped[home.index()] -= 1;
         }
         if !self.areas[DATA].is_bad(block)
             && let Ok(end) = self.program_host(at, DATA, block, page.offset, page)
@@ -212,7 +212,7 @@ impl<S: Store> BlockMap<S> {
         self.drop_logs_of(at, lbn, Cause::Trim);
         let block = std::mem::replace(&mut self.data[lbn as usize], NOTHING);
         if block != NOTHING {
-            let home = self.home(lbn) as usize;
+            let home = self.home(lbn).index();
             self.unmapped[home] += 1;
             self.release(at, DATA, block, Cause::Trim);
         }

@@ -14,7 +14,7 @@ use super::segments::Moving;
 use super::table::Record;
 use super::{Envy, NOTHING, Role, SHADOW, SLOT};
 use nvlab_medium::Store;
-use nvlab_units::{Lpa, Ppa, Ticket, Time};
+use nvlab_units::{Die, Lpa, Ppa, Ticket, Time};
 
 /// A queued operation that is recorded when it is done.
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +213,7 @@ impl<S: Store> Envy<S> {
         };
         let what = What::Program { page, lpa, from };
         let die = self.die_of(page);
-        self.dies[die as usize].in_flight.push_back(Completion { ticket, what });
+        self.dies[die.index()].in_flight.push_back(Completion { ticket, what });
         ticket
     }
 
@@ -223,7 +223,7 @@ impl<S: Store> Envy<S> {
             let mut waits_for_other = false;
             for die in 0..self.dies.len() {
                 while let Some(&Completion { ticket, what }) = self.dies[die].in_flight.front() {
-                    if !self.nor.is_done(die as u32, ticket, at) {
+                    if !self.nor.is_done(Die(die as u32), ticket, at) {
                         break;
                     }
                     if self.source_is_open(what) {
@@ -265,7 +265,7 @@ impl<S: Store> Envy<S> {
     fn can_apply(&mut self, at: Time) -> bool {
         (0..self.dies.len()).any(|die| match self.dies[die].in_flight.front() {
             Some(&Completion { ticket, what }) => {
-                self.nor.is_done(die as u32, ticket, at) && !self.source_is_open(what)
+                self.nor.is_done(Die(die as u32), ticket, at) && !self.source_is_open(what)
             }
             None => false,
         })

@@ -6,7 +6,7 @@ use crate::ControllerError;
 use crate::cleaning::SegmentCleaning;
 use nvlab_medium::Store;
 use nvlab_medium::banks::Access;
-use nvlab_units::{Extent, Interruption, Lpa, Served, Span, Ticket, Time};
+use nvlab_units::{Die, Extent, Interruption, Lpa, Served, Span, Ticket, Time};
 
 /// The requested part of one page.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl<S: Store> Envy<S> {
 
     /// The die and the cycle time of a read from a location.
     #[inline]
-    fn reading(&self, location: u32) -> (Option<u32>, Span) {
+    fn reading(&self, location: u32) -> (Option<Die>, Span) {
         match location & SLOT {
             0 => (Some(self.die_of(location)), self.nor.cells().config.timing.read[0]),
             _ => (None, self.sram.config().read.first),
@@ -101,7 +101,7 @@ impl<S: Store> Envy<S> {
     }
 
     #[inline]
-    pub(super) fn die_of(&self, page: u32) -> u32 {
+    pub(super) fn die_of(&self, page: u32) -> Die {
         self.layout.die_of(self.layout.block_of(nvlab_units::Ppa(page)))
     }
 
@@ -122,9 +122,9 @@ impl<S: Store> Envy<S> {
     /// Occupies the controller for a host access, and the die that is read, if any: `flash` is the die and the number
     /// of cycles.
     #[inline]
-    pub(super) fn access(&mut self, at: Time, flash: Option<(u32, u64)>, span: Span) -> Served {
+    pub(super) fn access(&mut self, at: Time, flash: Option<(Die, u64)>, span: Span) -> Served {
         if self.dies.len() == 1 {
-            return self.nor.occupy(at, 0, flash.map_or(0, |flash| flash.1), span);
+            return self.nor.occupy(at, Die(0), flash.map_or(0, |flash| flash.1), span);
         }
         let served = self.port.foreground(at, span, &Interruption::Wait);
         match flash {
@@ -205,7 +205,7 @@ impl<S: Store> Envy<S> {
         let origin = self.origin(lpa, from);
         let place = self.buffer.taken;
         let slot = self.buffer.index(place);
-        self.buffer.slots[slot as usize] = Slot { owner: lpa.0, origin, die: 0, ticket: Ticket::NEVER };
+        self.buffer.slots[slot as usize] = Slot { owner: lpa.0, origin, die: Die(0), ticket: Ticket::NEVER };
         self.buffer.taken += 1;
         self.pools[origin as usize].occupied += 1;
         self.l2p[lpa.index()] = SLOT | slot;

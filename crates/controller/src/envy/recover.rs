@@ -376,7 +376,7 @@ impl<S: Store> Envy<S> {
     /// Promises the end of everything queued, records it and returns it.
     pub(super) fn finish_all(&mut self, at: Time) -> Time {
         let mut end = at;
-        for die in 0..self.dies.len() as u32 {
+        for die in self.nor.geometry().all_dies() {
             let last = self.nor.last(die);
             end = end.max(self.nor.finish(die, last, at));
         }
@@ -386,9 +386,8 @@ impl<S: Store> Envy<S> {
 
     /// Distributes the erased segments to the pools and the dies.
     fn assign_all_erased(&mut self) {
-        let blocks = self.nor.geometry().blocks_per_die;
-        for die in 0..self.nor.geometry().dies() {
-            let all = die * blocks..(die + 1) * blocks;
+        for die in self.nor.geometry().all_dies() {
+            let all = self.nor.geometry().blocks_of(die).map(|block| block.0);
             let erased = all.filter(|&segment| self.segments[segment as usize].role == Role::Erased);
             let erased: Vec<u32> = erased.collect();
             for &segment in &erased {

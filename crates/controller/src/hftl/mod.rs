@@ -42,7 +42,7 @@ use metadata::{Entry, Metadata, Use};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::flash::nand::DeadUnits;
 use nvlab_medium::{InPlace, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
+use nvlab_units::{BlockId, Die, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
 
 const NO_BLOCK: u32 = u32::MAX;
@@ -65,7 +65,7 @@ const STREAMS: usize = 3;
 
 /// The state of a die.
 #[derive(Clone, Debug)]
-struct Die {
+struct DieState {
     free: Vec<BlockId>,
     open: [Frontier; STREAMS],
     /// The relocation whose copies are not yet in the map.
@@ -88,8 +88,8 @@ pub struct Hftl<S: Store, P> {
     owner: Vec<Lpa>,
     table: BlockTable,
     policy: Policy,
-    dies: Vec<Die>,
-    next_die: u32,
+    dies: Vec<DieState>,
+    next_die: Die,
     /// Relocations and erases that [`Hftl::advance`] must complete.
     pending: u32,
     /// Lists of finished relocations, for reuse.
@@ -112,7 +112,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 hftl.metadata.set_entry(Time::ZERO, block, bad).map_err(|error| error.to_string())?;
                 hftl.table.set_state(block, BlockState::Bad);
             } else {
-                hftl.dies[hftl.geometry.die_of(block) as usize].free.push(block);
+                hftl.dies[hftl.geometry.die_of(block).index()].free.push(block);
             }
         }
         hftl.metadata.format().map_err(|error| error.to_string())?;
@@ -130,15 +130,20 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         crate::pram::check_atomic(&pram, "hftl changes entries of its tables in place")?;
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let table = BlockTable::new(dies, blocks, geometry.units_per_block(), 1);
-        let die =
-            Die { free: Vec::new(), open: [NO_FRONTIER; STREAMS], job: None, erasing: Vec::new(), erases: 0 };
+        let die = DieState {
+            free: Vec::new(),
+            open: [NO_FRONTIER; STREAMS],
+            job: None,
+            erasing: Vec::new(),
+            erases: 0,
+        };
         Ok(Hftl {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),
             metadata: Metadata::empty(metadata::MetadataLayout::new(config.logical_units, &geometry), pram),
             owner: vec![Lpa::NONE; geometry.units() as usize],
             dies: vec![die; dies as usize],
-            next_die: 0,
+            next_die: Die(0),
             pending: 0,
             moved: Vec::new(),
             failed: Vec::new(),
@@ -243,7 +248,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             assert_eq!(self.table.live(block), live[block.0 as usize], "{block:?} {state:?}");
             let bits: u32 = self.metadata.live_words(block).iter().map(|word| word.count_ones()).sum();
             assert_eq!(bits, live[block.0 as usize], "live bits of {block:?}");
-            let die = &self.dies[self.geometry.die_of(block) as usize];
+            let die = &self.dies[self.geometry.die_of(block).index()];
             assert_eq!(die.free.contains(&block), state == BlockState::Free, "{block:?} is {state:?}");
             let open = die.open.iter().find(|frontier| frontier.block == block.0);
             assert_eq!(open.is_some(), state == BlockState::Open, "{block:?} is {state:?}");
@@ -281,10 +286,10 @@ impl<S: Store, P: InPlace + PowerCut> BesidePram for Hftl<S, P> {
 
 impl<S: Store, P: InPlace + PowerCut> Background for Hftl<S, P> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        for die in 0..self.geometry.dies() {
+        for die in self.geometry.all_dies() {
             self.finish_job(at, die)?;
         }
-        let ends = (0..self.geometry.dies()).map(|die| self.nand.idle_at(die, at));
+        let ends = self.geometry.all_dies().map(|die| self.nand.idle_at(die, at));
         Ok(ends.max().unwrap_or(at).max(self.metadata.end()))
     }
     fn settle(&mut self, upto: Time) {

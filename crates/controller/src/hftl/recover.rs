@@ -122,7 +122,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn rebuild_blocks(&mut self, at: Time) -> Result<Time, ControllerError> {
         let mut end = self.metadata.correct_live(at)?;
         for block in (0..self.geometry.blocks()).map(BlockId) {
-            let die = self.geometry.die_of(block) as usize;
+            let die = self.geometry.die_of(block).index();
             let entry = self.metadata.entry(block);
             if entry.used == Use::Bad || self.nand.cells().is_bad(block) && self.table.live(block) == 0 {
                 self.table.set_state(block, BlockState::Bad);
@@ -149,7 +149,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Continues to fill an open block if possible; otherwise closes it.
     fn adopt_open(&mut self, at: Time, block: BlockId) -> Result<Time, ControllerError> {
         let (written, read) = self.find_end(at, block);
-        let die = self.geometry.die_of(block) as usize;
+        let die = self.geometry.die_of(block).index();
         let stream = (0..STREAMS).find(|&stream| self.dies[die].open[stream].block == NO_BLOCK);
         let entry = Entry { written: written as u16, ..self.metadata.entry(block) };
         let full = written == self.geometry.pages_per_block || self.nand.cells().is_bad(block);

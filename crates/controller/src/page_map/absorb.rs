@@ -103,7 +103,7 @@ impl<S: Store> PageMap<S> {
             }
         }
         let lane = self.array.lane_of(unit);
-        let waiting = &self.buffer.waiting[lane as usize];
+        let waiting = &self.buffer.waiting[lane.index()];
         let Pending { from, .. } = *waiting.iter().rev().find(|pending| pending.page == unit.0 / per_page)?;
         (!self.array.has_begun(lane, from, at)).then_some(InBuffer::Waiting)
     }
@@ -147,7 +147,7 @@ impl<S: Store> PageMap<S> {
     /// The program of the page of `address` is queued behind `before`.
     pub(super) fn note_waiting(&mut self, at: Time, address: Ppa, before: Queued) {
         let Queued { lane, ticket: from } = before;
-        let waiting = &mut self.buffer.waiting[lane as usize];
+        let waiting = &mut self.buffer.waiting[lane.index()];
         while let Some(oldest) = waiting.front()
             && self.array.has_begun(lane, oldest.from, at)
         {

@@ -7,15 +7,15 @@
 //! A protected buffer may absorb overwrites (see `absorb`): the newer version takes the slot of the older one.
 
 use super::absorb::Waiting;
-use super::array::Queued;
+use super::array::{LaneId, Queued};
 use super::config::WriteBuffer;
-use nvlab_units::{Lpa, Ticket, Time};
+use nvlab_units::{Die, Lpa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Marks a slot whose unit is in a page not yet programmed.
 const STAGED: Ticket = Ticket::NEVER;
-const NOWHERE: Queued = Queued { lane: 0, ticket: STAGED };
+const NOWHERE: Queued = Queued { lane: LaneId(Die(0)), ticket: STAGED };
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
@@ -113,7 +113,7 @@ impl Buffer {
         let is_free = |slot: u64| match self.slots[self.index(slot)] {
             Slot { ticket: STAGED, .. } => false,
             Slot { ticket, .. } if ticket == Ticket::default() => true,
-            Slot { at, ticket } => is_done(Queued { lane: at, ticket }),
+            Slot { at, ticket } => is_done(Queued { lane: LaneId(Die(at)), ticket }),
         };
         // The slot to be taken next is the oldest.
         let free = (self.taken..self.taken + slots).map(is_free).take_while(|free| *free).count();
@@ -127,7 +127,7 @@ impl Buffer {
         match slot.ticket {
             STAGED => Oldest::Staged { frontier: slot.at },
             ticket if ticket == Ticket::default() => Oldest::Free,
-            ticket => Oldest::Queued(Queued { lane: slot.at, ticket }),
+            ticket => Oldest::Queued(Queued { lane: LaneId(Die(slot.at)), ticket }),
         }
     }
 
@@ -144,7 +144,7 @@ impl Buffer {
     #[inline]
     pub fn queued(&mut self, slot: u64, queued: Queued) {
         let index = self.index(slot);
-        self.slots[index] = Slot { at: queued.lane, ticket: queued.ticket };
+        self.slots[index] = Slot { at: queued.lane.0.0, ticket: queued.ticket };
     }
 
     /// Keeps the contents of a slot (payload only).
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(buffer.held.len(), 4);
         assert_eq!(survives(&buffer, at(98)), [(7, 98), (8, 0)]);
         assert_eq!(survives(&buffer, at(100)), [(7, 100), (8, 0)]);
-        buffer.held_queued(0, Queued { lane: 0, ticket: Ticket::default() });
+        buffer.held_queued(0, Queued { lane: LaneId(Die(0)), ticket: Ticket::default() });
         buffer.release(|_| true);
         assert_eq!(buffer.held.len(), 1, "all versions of the slot are released together");
     }

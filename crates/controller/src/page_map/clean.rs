@@ -15,7 +15,7 @@ use crate::table::BlockState;
 use crate::{Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Die, Time};
 use serde::{Deserialize, Serialize};
 
 /// Why a block is emptied.
@@ -91,14 +91,14 @@ impl<S: Store> PageMap<S> {
     /// blocks are scarce, moves live units in proportion to host writes, so that the victim is empty just as the freed
     /// space runs out. A host write thus never waits for whole blocks, unless it outruns the flash.
     #[inline(always)]
-    pub(super) fn pace(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
-        if !self.dies[die as usize].emptied.is_empty() {
+    pub(super) fn pace(&mut self, at: Time, die: Die, units: u32) -> Result<(), ControllerError> {
+        if !self.dies[die.index()].emptied.is_empty() {
             self.erase_emptied(at, die, false);
         }
         if !self.is_cleaning(die) && !self.needs_cleaning(die) {
             return Ok(());
         }
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         state.owed += units;
         if state.owed < self.cleaner.step_units {
             return Ok(());
@@ -108,14 +108,14 @@ impl<S: Store> PageMap<S> {
 
     /// Performs the cleaning owed on a die; what exceeds one victim carries over to the next.
     #[inline(never)]
-    fn step(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        let mut owed = std::mem::take(&mut self.dies[die as usize].owed);
+    fn step(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
+        let mut owed = std::mem::take(&mut self.dies[die.index()].owed);
         while owed > 0 && (self.needs_cleaning(die) && self.begin_cleaning(die) || self.is_cleaning(die)) {
             let tight = self.is_tight(die);
             if tight && self.erase_emptied(at, die, true) {
                 continue;
             }
-            let Some(cleaning) = &mut self.dies[die as usize].cleaning else { break };
+            let Some(cleaning) = &mut self.dies[die.index()].cleaning else { break };
             let left = cleaning.gain.saturating_sub(cleaning.paid);
             if owed < left && !tight {
                 cleaning.paid += owed;
@@ -129,25 +129,25 @@ impl<S: Store> PageMap<S> {
     }
 
     #[inline]
-    fn is_cleaning(&self, die: u32) -> bool {
-        self.dies[die as usize].cleaning.is_some()
+    fn is_cleaning(&self, die: Die) -> bool {
+        self.dies[die.index()].cleaning.is_some()
     }
 
     /// True if a die is short of erased blocks and is not being cleaned.
     #[inline(always)]
-    fn needs_cleaning(&self, die: u32) -> bool {
+    fn needs_cleaning(&self, die: Die) -> bool {
         !self.is_cleaning(die) && self.erased_blocks(die) <= self.config.free_blocks_min
     }
 
     /// True if the rest of the cleaning in progress on a die needs all the erased space there: it must finish before
     /// anything else uses that space.
-    fn is_tight(&self, die: u32) -> bool {
-        let Some(cleaning) = self.dies[die as usize].cleaning else { return false };
+    fn is_tight(&self, die: Die) -> bool {
+        let Some(cleaning) = self.dies[die.index()].cleaning else { return false };
         self.is_short_for(die, self.table.live(cleaning.victim), cleaning.cause)
     }
 
     /// The frontier that units moved on a die go to.
-    pub(super) fn moved_to(&self, die: u32, cause: MoveCause) -> u32 {
+    pub(super) fn moved_to(&self, die: Die, cause: MoveCause) -> u32 {
         let stream = match cause {
             MoveCause::Wear => self.writers.cold_stream(),
             MoveCause::Clean | MoveCause::Fold | MoveCause::Retire => self.config.streams.relocated(),
@@ -156,8 +156,8 @@ impl<S: Store> PageMap<S> {
     }
 
     /// True if the erased space of a die is hardly enough to move `live` units in steps.
-    pub(super) fn is_short_for(&self, die: u32, live: u32, cause: MoveCause) -> bool {
-        let state = &self.dies[die as usize];
+    pub(super) fn is_short_for(&self, die: Die, live: u32, cause: MoveCause) -> bool {
+        let state = &self.dies[die.index()];
         let erased: u32 = state.free.iter().map(|&block| self.table.capacity(block)).sum();
         if erased > self.geometry.units_per_block() {
             return false;
@@ -180,7 +180,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Cleans one block of a die, or the rest of the one in progress.
-    pub(super) fn clean(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+    pub(super) fn clean(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
         if self.erase_emptied(at, die, true) {
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Chooses a block to clean; returns false if none gains space.
-    fn begin_cleaning(&mut self, die: u32) -> bool {
+    fn begin_cleaning(&mut self, die: Die) -> bool {
         let Some(victim) = self.policy.choose(&self.table, die, self.numbers.sequence) else { return false };
         self.stats.cleans += self.array.members_per_block() as u64;
         self.stats.clean_live_units += self.table.live(victim) as u64;
@@ -204,7 +204,7 @@ impl<S: Store> PageMap<S> {
         self.take(victim);
         let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
         let die = self.geometry.die_of(victim);
-        let debt = &mut self.dies[die as usize].debt;
+        let debt = &mut self.dies[die.index()].debt;
         let mut gain = units.saturating_sub(self.table.kept(victim));
         if cause == MoveCause::Wear {
             let paced = gain.max(units / WEAR_PACE);
@@ -217,18 +217,18 @@ impl<S: Store> PageMap<S> {
             gain -= repaid;
         }
         let gain = gain.max(1);
-        self.dies[die as usize].cleaning = Some(Relocation { victim, cause, next: 0, live, gain, paid: 0 });
+        self.dies[die.index()].cleaning = Some(Relocation { victim, cause, next: 0, live, gain, paid: 0 });
     }
 
     /// Moves about `units` live units of the block being emptied, and erases it when none is left.
-    fn clean_part(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
-        let Some(mut cleaning) = self.dies[die as usize].cleaning else { return Ok(()) };
+    fn clean_part(&mut self, at: Time, die: Die, units: u32) -> Result<(), ControllerError> {
+        let Some(mut cleaning) = self.dies[die.index()].cleaning else { return Ok(()) };
         let moved = self.move_live(at, cleaning.victim, &mut cleaning.next, units, cleaning.cause);
         // If it failed part-way, the rest is cleaned later.
-        let finished = moved.inspect_err(|_| self.dies[die as usize].cleaning = None)?;
-        self.dies[die as usize].cleaning = Some(cleaning);
+        let finished = moved.inspect_err(|_| self.dies[die.index()].cleaning = None)?;
+        self.dies[die.index()].cleaning = Some(cleaning);
         if finished {
-            self.dies[die as usize].cleaning = None;
+            self.dies[die.index()].cleaning = None;
             if self.array.members_per_block() > 1 && self.buffer.is_protected() {
                 self.erase_later(cleaning.victim);
             } else {
@@ -349,13 +349,13 @@ impl<S: Store> PageMap<S> {
                     beyond = (unit.from.0 / per_read + 1).saturating_mul(per_read);
                     let slot = unit.from.0 % self.geometry.units_per_page;
                     level = if slc { SLC_LEVEL } else { self.array.nand().level(slot) } as usize;
-                    member = if one_die { 0 } else { self.array.lane_of(unit.from) as usize };
+                    member = if one_die { 0 } else { self.array.lane_of(unit.from).index() };
                 }
                 reads[member].add(level, senses, 1);
             }
         }
-        let first = if one_die { self.geometry.die_of(block) } else { 0 };
-        for (lane, reads) in (first..).zip(&mut reads) {
+        let first = if one_die { self.geometry.die_of(block) } else { Die(0) };
+        for (lane, reads) in (first.0..).map(Die).zip(&mut reads) {
             let Reads { levels, units } = std::mem::take(reads);
             if units > 0 {
                 self.array.nand_mut().relocation_reads(at, lane, &levels, units);
@@ -453,7 +453,7 @@ impl<S: Store> PageMap<S> {
     fn open_for_moving(
         &mut self,
         at: Time,
-        die: u32,
+        die: Die,
         index: u32,
         birth: u64,
     ) -> Result<BlockId, ControllerError> {

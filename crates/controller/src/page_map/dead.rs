@@ -42,7 +42,7 @@ impl<S: Store> PageMap<S> {
     pub(super) fn trims_recorded(&mut self, upto: u64, queued: Queued) {
         if self.journal.trimmed.last <= upto && !self.journal.trimmed.dead.is_empty() {
             let Trimmed { dead, .. } = std::mem::take(&mut self.journal.trimmed);
-            self.array.nand_mut().supersede_all(dead, queued.lane, queued.ticket);
+            self.array.nand_mut().supersede_all(dead, queued.lane.0, queued.ticket);
         }
     }
 

@@ -25,11 +25,10 @@
 use super::PageMap;
 use super::checkpoint::Wait;
 use super::pieces::Moment;
-use super::spare::{Kind, Spare};
 use crate::ControllerError;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Lpa, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Die, Ppa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 
 /// Where a turn is.
@@ -308,7 +307,7 @@ impl<S: Store> PageMap<S> {
             turn.old = turn.blocks.len() - shared as usize;
         }
         if self.demand_mut().turn.page >= pages_per_block {
-            let block = self.take_from_log(0)?;
+            let block = self.take_from_log(Die(0))?;
             let pages = self.array.pages_left(block, 0);
             let page = self.array.next_page(block, 0);
             let demand = self.demand_mut();
@@ -346,13 +345,7 @@ impl<S: Store> PageMap<S> {
     fn encode_directory(&mut self, page: u32) -> (Vec<u8>, Vec<u8>) {
         let page_bytes = self.geometry.page_bytes() as usize;
         let data = self.demand_mut().turn.bytes[page as usize * page_bytes..][..page_bytes].to_vec();
-        let mut spare = Vec::new();
-        let first = page * self.geometry.units_per_page;
-        for (unit, lpa) in data.chunks(self.geometry.unit_bytes as usize).zip((first..).map(Lpa)) {
-            let (sequence, stamp) = (self.checkpoint.number, self.numbers.take_stamp());
-            let beside = Spare { kind: Kind::Checkpoint, damaged: false, lpa, sequence, stamp };
-            spare.extend_from_slice(&beside.encode(unit));
-        }
+        let spare = self.beside_piece(&data, page);
         (data, spare)
     }
 

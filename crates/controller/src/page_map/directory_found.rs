@@ -77,11 +77,7 @@ impl<S: Store> PageMap<S> {
         (moment, places): Found,
         members: Vec<BlockId>,
     ) -> Result<Checkpoint, String> {
-        let mut blocks: Vec<BlockId> =
-            members.into_iter().map(|member| self.array.block_with(member)).collect();
-        blocks.sort_unstable_by_key(|block| block.0);
-        blocks.dedup();
-        blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
+        let blocks = self.mark_map(members);
         self.demand_mut().turn.adopt(blocks.into_iter());
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         for (page, place) in (0..).zip(places.into_iter().map(Ppa)) {

@@ -4,7 +4,7 @@ use super::PageMap;
 use super::array::Erased;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Die, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Erases a block without live units and adds it to the free ones; a block that fails is retired.
@@ -31,19 +31,19 @@ impl<S: Store> PageMap<S> {
     /// delay reads.
     pub(super) fn erase_later(&mut self, block: BlockId) {
         let copies = self.array.last_programs();
-        self.dies[self.geometry.die_of(block) as usize].emptied.push_back((block, copies));
+        self.dies[self.geometry.die_of(block).index()].emptied.push_back((block, copies));
     }
 
     /// Erases the superblocks whose copies are programmed by `at`; the first one in any case if `needed`. Returns false
     /// if it erased none.
-    pub(super) fn erase_emptied(&mut self, at: Time, die: u32, needed: bool) -> bool {
+    pub(super) fn erase_emptied(&mut self, at: Time, die: Die, needed: bool) -> bool {
         let mut erased = false;
-        while let Some((block, copies)) = self.dies[die as usize].emptied.front() {
+        while let Some((block, copies)) = self.dies[die.index()].emptied.front() {
             let (block, done) = (*block, self.array.passed(copies, at));
             if !done && (erased || !needed) {
                 break;
             }
-            self.dies[die as usize].emptied.pop_front();
+            self.dies[die.index()].emptied.pop_front();
             if done && !self.trims_pending() {
                 self.erase_from(at, block);
             } else {
@@ -56,11 +56,11 @@ impl<S: Store> PageMap<S> {
 
     pub(super) fn erase_from(&mut self, not_before: Time, block: BlockId) {
         let die = self.geometry.die_of(block);
-        self.dies[die as usize].erases += 1;
+        self.dies[die.index()].erases += 1;
         self.remove_from_cache(block);
         if self.erase_at(not_before, block) {
             self.table.set_state(block, BlockState::Free);
-            self.dies[die as usize].free.push(block);
+            self.dies[die.index()].free.push(block);
         }
     }
 

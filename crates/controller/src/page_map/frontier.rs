@@ -250,7 +250,7 @@ impl<S: Store> PageMap<S> {
         if over_channel {
             // The page uses up space like one that the host filled: its data was not counted when it was placed.
             let die = self.writers.die_of(index);
-            self.dies[die as usize].owed += self.geometry.units_per_page;
+            self.dies[die.index()].owed += self.geometry.units_per_page;
         }
         let queued = self.program_pages(at, index, &[], over_channel)?;
         if over_channel {

@@ -167,12 +167,9 @@ impl Map {
     /// fit an array of `physical` units.
     pub fn restore_owners(&mut self, dead: &[(Ppa, Lpa)], physical: u64) -> Result<(), String> {
         self.p2l = vec![Lpa::NONE; physical as usize];
-        for (&unit, lpa) in self.l2p.iter().zip(0..).filter(|(unit, _)| **unit != UNMAPPED) {
-            let owner = self.p2l.get_mut(unit as usize).ok_or("a logical unit is outside the array")?;
-            *owner = Lpa(lpa);
-        }
-        for &(unit, lpa) in dead {
-            *self.p2l.get_mut(unit.index()).ok_or("a replaced unit is outside the array")? = lpa;
+        let mapped = self.l2p.iter().zip(0..).map(|(&unit, lpa)| (Ppa(unit), Lpa(lpa)));
+        for (unit, lpa) in mapped.filter(|(unit, _)| *unit != Ppa::NONE).chain(dead.iter().copied()) {
+            *self.p2l.get_mut(unit.index()).ok_or("a unit of the map is outside the array")? = lpa;
         }
         Ok(())
     }

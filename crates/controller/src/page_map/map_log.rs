@@ -11,13 +11,13 @@
 //! 2. A block leaves the log only in [`super::directory`], when no complete directory refers to it.
 
 use super::PageMap;
-use super::spare::{Kind, Spare};
+use super::spare::Kind;
 use crate::ControllerError;
 use crate::table::BlockState;
 use crate::wear::Take;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Lpa, Ppa, Time};
+use nvlab_units::{BlockId, Die, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 /// A block being filled, and its next page.
@@ -80,14 +80,14 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Takes an erased block of the log, on `die` if there is one. If there is none, the log grows.
-    pub(super) fn take_from_log(&mut self, die: u32) -> Result<BlockId, ControllerError> {
+    pub(super) fn take_from_log(&mut self, die: Die) -> Result<BlockId, ControllerError> {
         let geometry = self.geometry;
         let log = &mut self.demand_mut().log;
         let on_die = log.pool.iter().position(|&block| geometry.die_of(block) == die);
         if let Some(block) = on_die.or_else(|| log.pool.len().checked_sub(1)) {
             return Ok(log.pool.swap_remove(block));
         }
-        let block = self.take_erased(geometry.dies()).ok_or_else(|| self.end_of_life(die))?;
+        let block = self.take_erased(None).ok_or_else(|| self.end_of_life(die))?;
         let pages = self.array.pages_left(block, 0);
         self.demand_mut().log.left += pages;
         Ok(block)
@@ -136,7 +136,7 @@ impl<S: Store> PageMap<S> {
         if let Some(open) = self.demand_mut().log.open[turn] {
             return Ok(open);
         }
-        let block = self.take_from_log(turn as u32)?;
+        let block = self.take_from_log(Die(turn as u32))?;
         let open = Open { block, page: self.array.next_page(block, 0) };
         self.demand_mut().log.open[turn] = Some(open);
         Ok(open)
@@ -169,8 +169,7 @@ impl<S: Store> PageMap<S> {
                 None => (Kind::Padding, Lpa::NONE),
             };
             data.resize(start + self.geometry.unit_bytes as usize, 0);
-            let (sequence, stamp) = (self.numbers.sequence, self.numbers.take_stamp());
-            let beside = Spare { kind, damaged: false, lpa, sequence, stamp };
+            let beside = self.numbers.beside(kind, lpa, self.numbers.sequence);
             spare.extend_from_slice(&beside.encode(&data[start..]));
         }
         (data, spare)
@@ -188,7 +187,7 @@ impl<S: Store> PageMap<S> {
             let mut senses = [0; nvlab_medium::flash::cells::LEVELS_MAX + 1];
             let level = self.array.nand().level(place.0 % self.geometry.units_per_page);
             senses[level as usize] = 1;
-            let lane = self.array.lane_of(place);
+            let lane = self.array.lane_of(place).0;
             self.array.nand_mut().relocation_reads(at, lane, &senses, 1);
         }
     }

@@ -90,7 +90,7 @@ use map::Map;
 use numbers::Numbers;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
+use nvlab_units::{BlockId, Die, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use writers::Writers;
@@ -148,7 +148,7 @@ impl<S: Store> PageMap<S> {
             if map.array.capacity(block) == 0 {
                 map.table.set_state(block, BlockState::Bad);
             } else {
-                map.dies[map.geometry.die_of(block) as usize].free.push(block);
+                map.dies[map.geometry.die_of(block).index()].free.push(block);
             }
         }
         let dynamic = map.config.wear.dynamic;
@@ -264,8 +264,8 @@ impl<S: Store> PageMap<S> {
 
     /// The erased space of a die, in whole blocks.
     #[inline]
-    fn erased_blocks(&self, die: u32) -> u32 {
-        let free = &self.dies[die as usize].free;
+    fn erased_blocks(&self, die: Die) -> u32 {
+        let free = &self.dies[die.index()].free;
         if self.table.is_uniform() {
             return free.len() as u32;
         }
@@ -310,7 +310,7 @@ impl<S: Store> PageMap<S> {
             if state != BlockState::Map {
                 assert_eq!(self.table.live(block), live[block.0 as usize], "{block:?} {state:?}");
             }
-            let die = self.geometry.die_of(block) as usize;
+            let die = self.geometry.die_of(block).index();
             let free = self.dies[die].free.contains(&block);
             assert_eq!(free, state == BlockState::Free, "{block:?} is {state:?}");
             let open = self.writers.all().iter().any(|frontier| frontier.block == block.0);

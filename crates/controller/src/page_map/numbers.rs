@@ -1,6 +1,7 @@
 //! The numbers that say, after a power cut, which of two versions is newer.
 
-use super::spare::Spare;
+use super::spare::{Kind, Spare};
+use nvlab_units::Lpa;
 use serde::{Deserialize, Serialize};
 
 /// The next numbers.
@@ -21,6 +22,10 @@ impl Numbers {
     pub fn take_stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp - 1
+    }
+    /// The spare area of a unit of the controller's own that is about to be programmed.
+    pub fn beside(&mut self, kind: Kind, lpa: Lpa, sequence: u64) -> Spare {
+        Spare { kind, damaged: false, lpa, sequence, stamp: self.take_stamp() }
     }
     /// A write or trim with this number was found after a power cut.
     pub fn found_sequence(&mut self, sequence: u64) {

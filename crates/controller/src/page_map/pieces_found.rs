@@ -46,12 +46,17 @@ impl<S: Store> PageMap<S> {
     fn adopt_blocks(&mut self, mut members: Vec<BlockId>) {
         // A bad block is read like the others, but not used again.
         members.retain(|&block| !self.array.nand().cells().is_bad(block));
+        self.checkpoint.blocks = self.mark_map(members);
+    }
+
+    /// Marks the blocks that these blocks of the medium belong to as the map's, and returns them.
+    pub(super) fn mark_map(&mut self, members: Vec<BlockId>) -> Vec<BlockId> {
         let mut blocks: Vec<BlockId> =
-            members.into_iter().map(|block| self.array.block_with(block)).collect();
-        blocks.sort_unstable_by_key(|block| block.0);
+            members.into_iter().map(|member| self.array.block_with(member)).collect();
+        blocks.sort_unstable();
         blocks.dedup();
         blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
-        self.checkpoint.blocks = blocks;
+        blocks
     }
 
     /// Reads the pieces of a turn, those that no later turn has into the map. If all are whole, returns the units that a later turn

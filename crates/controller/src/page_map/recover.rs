@@ -357,7 +357,7 @@ impl<S: Store> PageMap<S> {
                 _ if self.array.is_erased(block) => {
                     // It may have been opened in SLC mode and not written to.
                     self.array.set_slc(block, false);
-                    self.dies[self.geometry.die_of(block) as usize].free.push(block);
+                    self.dies[self.geometry.die_of(block).index()].free.push(block);
                 }
                 _ => self.erase(at, block),
             }

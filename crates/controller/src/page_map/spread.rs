@@ -16,7 +16,7 @@ use super::PageMap;
 use super::frontier::NO_BLOCK;
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_units::{Span, Time};
+use nvlab_units::{Die, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,7 +32,7 @@ const QUEUE_FAR: u64 = 8;
 /// The state of a die when a round is chosen.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Look {
-    die: u32,
+    die: Die,
     has_room: bool,
     /// When it can begin a page; [`Time::MAX`] if it must not take part.
     ready: Time,
@@ -42,25 +42,25 @@ struct Look {
 /// The dies of one host stream's round, and the die whose turn it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Round {
-    dies: Vec<u32>,
+    dies: Vec<Die>,
     next: usize,
-    turn: u32,
+    turn: Die,
     /// The dies examined before each round, in order.
     near: Vec<Look>,
     /// The others, set aside: each is too busy until the earliest idle time of all dies reaches this.
-    far: BinaryHeap<Reverse<(Time, u32)>>,
+    far: BinaryHeap<Reverse<(Time, Die)>>,
     /// The near dies without room, which are cleaned.
-    without_room: Vec<u32>,
+    without_room: Vec<Die>,
 }
 
 impl Round {
     pub fn new(dies: u32) -> Round {
         let look = |die| Look { die, has_room: true, ready: Time::ZERO, idle: Time::ZERO };
         Round {
-            dies: (0..dies).collect(),
+            dies: (0..dies).map(Die).collect(),
             next: 0,
-            turn: 0,
-            near: (0..dies).map(look).collect(),
+            turn: Die(0),
+            near: (0..dies).map(Die).map(look).collect(),
             far: BinaryHeap::with_capacity(dies as usize),
             without_room: Vec::with_capacity(dies as usize),
         }
@@ -68,18 +68,18 @@ impl Round {
 
     /// The die whose turn it is.
     #[inline]
-    pub fn die(&self) -> u32 {
+    pub fn die(&self) -> Die {
         self.turn
     }
 
     /// Passes this turn to another die.
-    pub fn set_turn(&mut self, die: u32) {
+    pub fn set_turn(&mut self, die: Die) {
         self.turn = die;
     }
 
     /// Removes a die from `far` that is no longer too busy, if the earliest idle time of all dies is `soonest`.
     #[inline]
-    fn pop_ready(&mut self, soonest: Time) -> Option<u32> {
+    fn pop_ready(&mut self, soonest: Time) -> Option<Die> {
         let &Reverse((look_at, die)) = self.far.peek()?;
         (look_at <= soonest).then(|| {
             self.far.pop();
@@ -142,15 +142,15 @@ impl<S: Store> PageMap<S> {
     }
 
     /// True if a host stream can place a page on a die without waiting for the cleaner.
-    pub(super) fn has_room(&self, die: u32, stream: u32) -> bool {
+    pub(super) fn has_room(&self, die: Die, stream: u32) -> bool {
         let open = self.writers[self.writers.of(die, stream)].block != NO_BLOCK;
         open || self.erased_blocks(die) > self.left_to_cleaner()
     }
 
     #[inline(always)]
-    fn look(&self, die: u32, stream: u32, enough: i64) -> Look {
+    fn look(&self, die: Die, stream: u32, enough: i64) -> Look {
         let (has_room, idle) = (self.has_room(die, stream), self.array.nand().idle_from(die));
-        let takes_part = has_room && self.table.spare()[die as usize] >= enough;
+        let takes_part = has_room && self.table.spare()[die.index()] >= enough;
         Look { die, has_room, ready: if takes_part { idle } else { Time::MAX }, idle }
     }
 
@@ -180,7 +180,7 @@ impl<S: Store> PageMap<S> {
         if soonest == Time::MAX {
             // No die has room: those with spare space are cleaned at once.
             let spare = self.table.spare();
-            let has_spare = near.iter_mut().filter(|look| spare[look.die as usize] >= enough);
+            let has_spare = near.iter_mut().filter(|look| spare[look.die.index()] >= enough);
             has_spare.for_each(|look| look.ready = look.idle);
             soonest = near.iter().map(|look| look.ready).min().unwrap_or(at);
         }

@@ -19,11 +19,11 @@ use super::PageMap;
 use super::array::Queued;
 use super::bit_set::BitSet;
 use super::frontier::NO_BLOCK;
-use super::spare::{Kind, Spare};
+use super::spare::Kind;
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_medium::flash::nand::{DeadUnits, Payload};
-use nvlab_units::{BlockId, Extent, Geometry, Lpa, Ppa, Time};
+use nvlab_units::{BlockId, Die, Extent, Geometry, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 const RECORD_BYTES: usize = 16;
@@ -202,9 +202,9 @@ impl<S: Store> PageMap<S> {
 
     /// Programs the trims still pending in new journal blocks, without cleaning for them; a block of `die` is about to
     /// be erased. Returns false if some stay pending for lack of an erased block.
-    pub(super) fn record_trims_at_once(&mut self, at: Time, die: u32) -> bool {
+    pub(super) fn record_trims_at_once(&mut self, at: Time, die: Die) -> bool {
         while self.trims_pending() {
-            let Some(block) = self.take_erased(die) else { return false };
+            let Some(block) = self.take_erased(Some(die)) else { return false };
             self.add_to_journal(block);
             self.record_trims(at);
         }
@@ -247,8 +247,7 @@ impl<S: Store> PageMap<S> {
                 data.extend(record.sequence.to_le_bytes());
             }
             data.resize(start + bytes, 0);
-            let (sequence, stamp) = (self.numbers.sequence, self.numbers.take_stamp());
-            let beside = Spare { kind: Kind::Trim, damaged: false, lpa: Lpa::NONE, sequence, stamp };
+            let beside = self.numbers.beside(Kind::Trim, Lpa::NONE, self.numbers.sequence);
             spare.extend_from_slice(&beside.encode(&data[start..]));
         }
         (data, spare)

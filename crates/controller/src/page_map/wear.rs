@@ -17,12 +17,12 @@ use crate::table::BlockState;
 use crate::wear::{self, Levelling, Take};
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Die, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Takes an erased block of a die.
-    pub(super) fn take_free(&mut self, die: u32, take: Take) -> Result<BlockId, ControllerError> {
-        let free = &mut self.dies[die as usize].free;
+    pub(super) fn take_free(&mut self, die: Die, take: Take) -> Result<BlockId, ControllerError> {
+        let free = &mut self.dies[die.index()].free;
         let taken = wear::take_free(free, self.config.wear.dynamic, take, |block| self.array.worn(block));
         taken.ok_or_else(|| self.end_of_life(die))
     }
@@ -42,9 +42,9 @@ impl<S: Store> PageMap<S> {
 
     /// Begins to move the cold data of the least worn block of a die if the most worn erased one, which it will take, was
     /// erased more than the threshold times more often.
-    pub(super) fn level_wear(&mut self, die: u32) {
+    pub(super) fn level_wear(&mut self, die: Die) {
         let Some(threshold) = self.config.wear.static_threshold else { return };
-        if self.dies[die as usize].erases < wear::LOOK_EVERY {
+        if self.dies[die.index()].erases < wear::LOOK_EVERY {
             return;
         }
         let erases = |block: BlockId| self.array.worn(block);
@@ -60,21 +60,21 @@ impl<S: Store> PageMap<S> {
         if !fits {
             return;
         }
-        self.dies[die as usize].erases = 0;
+        self.dies[die.index()].erases = 0;
         let Some(block) = lagging else { return };
         self.stats.wear_moves += self.array.members_per_block() as u64;
         self.begin(block, MoveCause::Wear);
     }
 
     /// True if so many units fill the block for cold data of a die, so that it does not stay open.
-    fn fills(&self, die: u32, live: u32) -> bool {
+    fn fills(&self, die: Die, live: u32) -> bool {
         let frontier = &self.writers[self.moved_to(die, MoveCause::Wear)];
         let begun = if frontier.block == NO_BLOCK { 0 } else { frontier.next };
         begun + live == self.geometry.units_per_block()
     }
 
     /// Units of the full blocks of a die that are not live: the most that cleaning can gain.
-    fn dead(&self, die: u32) -> u32 {
+    fn dead(&self, die: Die) -> u32 {
         let units = self.geometry.units_per_block();
         self.table.closed(die).map(|block| units - self.table.kept(block)).sum()
     }
@@ -83,21 +83,21 @@ impl<S: Store> PageMap<S> {
     pub fn levelling(&self) -> Option<Levelling> {
         let threshold = self.config.wear.static_threshold?;
         let erases = |block: BlockId| self.array.worn(block);
-        let lead = |die: u32| Some(self.most_erased(die)?.saturating_sub(self.cold(die).map(erases).min()?));
-        let cold: usize = (0..self.geometry.dies()).map(|die| self.cold(die).count()).sum();
+        let lead = |die: Die| Some(self.most_erased(die)?.saturating_sub(self.cold(die).map(erases).min()?));
+        let cold: usize = self.geometry.all_dies().map(|die| self.cold(die).count()).sum();
         Some(Levelling {
             threshold,
-            lead: (0..self.geometry.dies()).filter_map(lead).max().unwrap_or(0),
+            lead: self.geometry.all_dies().filter_map(lead).max().unwrap_or(0),
             cold: cold as f64 / self.geometry.blocks() as f64,
         })
     }
 
     /// How often the most worn erased block of a die was erased.
-    fn most_erased(&self, die: u32) -> Option<u32> {
-        self.dies[die as usize].free.iter().map(|&block| self.array.worn(block)).max()
+    fn most_erased(&self, die: Die) -> Option<u32> {
+        self.dies[die.index()].free.iter().map(|&block| self.array.worn(block)).max()
     }
 
-    fn cold(&self, die: u32) -> impl Iterator<Item = BlockId> {
+    fn cold(&self, die: Die) -> impl Iterator<Item = BlockId> {
         wear::cold(&self.table, die, self.numbers.sequence, self.config.logical_units)
     }
 
@@ -106,7 +106,7 @@ impl<S: Store> PageMap<S> {
     #[cold]
     pub(super) fn replenish(&mut self, at: Time) {
         self.retired = false;
-        for die in 0..self.geometry.dies() {
+        for die in self.geometry.all_dies() {
             for _ in 0..self.geometry.blocks_per_die {
                 let short = self.erased_blocks(die) < self.config.free_blocks_min;
                 if !short || self.clean(at, die).is_err() {

@@ -7,7 +7,7 @@ use super::{PageMap, Streams};
 use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{Extent, Lpa, Ppa, Time};
+use nvlab_units::{Die, Extent, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 /// Without a buffer: when the programs of host units are done, which is what the host waits for.
@@ -57,7 +57,7 @@ impl<S: Store> PageMap<S> {
             // Without a buffer the request itself waits for its staged units.
             if self.geometry.units_per_page > 1 {
                 now = self.drain(now)?;
-                (0..self.geometry.dies()).try_for_each(|die| self.pace(now, die, 0))?;
+                self.geometry.all_dies().try_for_each(|die| self.pace(now, die, 0))?;
                 if self.checkpoint.is_active() {
                     self.step_checkpoint(now)?;
                 }
@@ -198,11 +198,10 @@ impl<S: Store> PageMap<S> {
     /// the cleaner's last block.
     #[cold]
     fn open_slowly(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
-        let (dies, first) = (self.geometry.dies(), self.writers.rounds[stream as usize].die());
-        let from_first = move |i| (first + i) % dies;
-        let roomy = (0..dies).map(from_first).find(|&die| self.has_room(die, stream));
+        let dies = self.geometry.dies_from(self.writers.rounds[stream as usize].die());
+        let roomy = dies.clone().find(|&die| self.has_room(die, stream));
         let mut refused = Ok(0);
-        for die in roomy.into_iter().chain((0..dies).map(from_first)) {
+        for die in roomy.into_iter().chain(dies.clone()) {
             self.writers.rounds[stream as usize].set_turn(die);
             let index = self.writers.of(die, stream);
             match self.make_room(at, die, stream) {
@@ -210,7 +209,7 @@ impl<S: Store> PageMap<S> {
                 Err(error) => refused = Err(error),
             }
         }
-        let Some(die) = (0..dies).map(from_first).find(|&die| self.erased_blocks(die) > 1) else {
+        let Some(die) = dies.clone().find(|&die| self.erased_blocks(die) > 1) else {
             return refused;
         };
         self.writers.rounds[stream as usize].set_turn(die);
@@ -220,7 +219,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Ensures that the host stream has an open block on the die; cleans until there is room for one.
-    fn make_room(&mut self, at: Time, die: u32, stream: u32) -> Result<(), ControllerError> {
+    fn make_room(&mut self, at: Time, die: Die, stream: u32) -> Result<(), ControllerError> {
         let index = self.writers.of(die, stream);
         // Bounded: if every block was cleaned and there is still no room, there never will be.
         for _ in 0..=2 * self.geometry.blocks_per_die {
@@ -236,14 +235,14 @@ impl<S: Store> PageMap<S> {
         Err(self.end_of_life(die))
     }
 
-    pub(super) fn end_of_life(&self, die: u32) -> ControllerError {
+    pub(super) fn end_of_life(&self, die: Die) -> ControllerError {
         let (die, bad) = self.array.bad_blocks(die);
         ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
     }
 
     /// Opens an erased block of a die for a frontier.
-    pub(super) fn open(&mut self, at: Time, die: u32, index: u32) -> Result<(), ControllerError> {
-        if self.dies[die as usize].free.is_empty() {
+    pub(super) fn open(&mut self, at: Time, die: Die, index: u32) -> Result<(), ControllerError> {
+        if self.dies[die.index()].free.is_empty() {
             self.erase_emptied(at, die, true);
         }
         let stream = self.writers.stream_of(index);

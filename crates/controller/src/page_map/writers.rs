@@ -7,7 +7,7 @@ use super::config::PageMapConfig;
 use super::frontier::Frontier;
 use super::spread::Round;
 use nvlab_medium::Store;
-use nvlab_units::Geometry;
+use nvlab_units::{Die, Geometry};
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut, Range};
 
@@ -32,17 +32,17 @@ impl Writers {
 
     /// The number of the frontier of a stream on a die.
     #[inline(always)]
-    pub fn of(&self, die: u32, stream: u32) -> u32 {
-        die * self.streams + stream
+    pub fn of(&self, die: Die, stream: u32) -> u32 {
+        die.0 * self.streams + stream
     }
     /// The numbers of the frontiers of a die.
-    pub fn on(&self, die: u32) -> Range<u32> {
-        self.of(die, 0)..self.of(die + 1, 0)
+    pub fn on(&self, die: Die) -> Range<u32> {
+        self.of(die, 0)..self.of(die, self.streams)
     }
     /// The die of a frontier.
     #[inline]
-    pub fn die_of(&self, index: u32) -> u32 {
-        if self.streams == 1 { index } else { index / self.streams }
+    pub fn die_of(&self, index: u32) -> Die {
+        Die(if self.streams == 1 { index } else { index / self.streams })
     }
     /// The stream of a frontier.
     pub fn stream_of(&self, index: u32) -> u32 {
