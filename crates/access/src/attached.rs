@@ -2,7 +2,7 @@
 
 use crate::BlockDevice;
 use nvlab_controller::{Background, Controller, ControllerError, Powered, RecoveryReport};
-use nvlab_units::{Bus, Extent, Rate, Served, Span, Time};
+use nvlab_units::{Bus, Extent, Lpa, Rate, Served, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 
@@ -148,7 +148,7 @@ impl<C: Controller> Attached<C> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.resize(extent.count as usize * self.unit_bytes.get() as usize, 0);
         let served = self.controller.read(at, extent, &mut scratch);
-        let lead = (offset - extent.start as u64 * self.unit_bytes.get()) as usize;
+        let lead = (offset - extent.start.0 as u64 * self.unit_bytes.get()) as usize;
         into[..bytes as usize].copy_from_slice(&scratch[lead..lead + bytes as usize]);
         self.scratch = scratch;
         Ok(served?.end)
@@ -168,7 +168,7 @@ impl<C: Controller> Attached<C> {
         let keeps = !data.is_empty();
         let mut whole = std::mem::take(&mut self.scratch);
         whole.resize(if keeps { extent.count as usize * unit } else { 0 }, 0);
-        let lead = (offset - extent.start as u64 * self.unit_bytes.get()) as usize;
+        let lead = (offset - extent.start.0 as u64 * self.unit_bytes.get()) as usize;
         let tail = !(lead + bytes as usize).is_multiple_of(unit);
         let mut ready = at;
         let last = extent.count - 1;
@@ -201,13 +201,13 @@ fn extent(first: u64, end: u64) -> Extent {
     if end > u32::MAX as u64 {
         return out_of_range(first, end);
     }
-    Extent { start: first as u32, count: (end - first) as u32 }
+    Extent { start: Lpa(first as u32), count: (end - first) as u32 }
 }
 
 #[cold]
 fn out_of_range(first: u64, end: u64) -> Extent {
     let numbered = |units: u64| units.min(u32::MAX as u64) as u32;
-    Extent { start: numbered(first), count: numbered(end - first) }
+    Extent { start: Lpa(numbered(first)), count: numbered(end - first) }
 }
 
 impl<C: Controller> Background for Attached<C> {
@@ -287,11 +287,11 @@ impl<C: Controller> BlockDevice for Attached<C> {
 
     #[inline]
     fn prefetch(&self, offset: u64) {
-        self.controller.prefetch(self.units(offset) as u32);
+        self.controller.prefetch(Lpa(self.units(offset) as u32));
     }
 
     #[inline]
     fn prefetch_writes(&self, offsets: impl Iterator<Item = u64>) {
-        self.controller.prefetch_writes(offsets.map(|offset| self.units(offset) as u32));
+        self.controller.prefetch_writes(offsets.map(|offset| Lpa(self.units(offset) as u32)));
     }
 }

@@ -3,7 +3,7 @@
 use nvlab_controller::envy::Envy;
 use nvlab_controller::{Cached, Controller, ControllerError};
 use nvlab_medium::Store;
-use nvlab_units::{Extent, Served, Time};
+use nvlab_units::{Extent, Lpa, Served, Time};
 
 /// A non-volatile memory.
 ///
@@ -77,7 +77,7 @@ impl<S: Store> MemoryWindow for Envy<S> {
     }
     #[inline]
     fn prefetch(&self, offset: u64) {
-        Controller::prefetch(self, (offset / self.unit_bytes() as u64) as u32);
+        Controller::prefetch(self, Lpa((offset / self.unit_bytes() as u64) as u32));
     }
 }
 
@@ -120,7 +120,7 @@ impl<F: Controller, S: Store> MemoryWindow for Cached<F, S> {
     }
     #[inline]
     fn prefetch(&self, offset: u64) {
-        Controller::prefetch(self, (offset / self.unit_bytes() as u64) as u32);
+        Controller::prefetch(self, Lpa((offset / self.unit_bytes() as u64) as u32));
     }
 }
 
@@ -136,5 +136,5 @@ fn discard_pages(
     if first >= end {
         return Ok(Served { start: at, end: at });
     }
-    memory.trim(at, Extent { start: first as u32, count: (end - first) as u32 })
+    memory.trim(at, Extent { start: Lpa(first as u32), count: (end - first) as u32 })
 }

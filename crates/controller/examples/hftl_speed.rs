@@ -9,7 +9,7 @@ use nvlab_controller::{BesidePram, Controller, Hftl};
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::pcm::{LineWear, Pcm, PcmConfig, Selection, Tear};
-use nvlab_units::{Extent, Geometry, Rate, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Rate, Rng, Span, Time};
 
 fn array() -> FlashConfig {
     FlashConfig {
@@ -70,7 +70,7 @@ fn measure(percent: u32, millions: u64) {
     };
     let mut device = Hftl::new(config, Nand::new(array(), ()), pram()).expect("a design that works");
     let units = device.capacity_units();
-    let mut now = device.write(Time::ZERO, Extent { start: 0, count: units }, &[]).expect("room").end;
+    let mut now = device.write(Time::ZERO, Extent { start: Lpa(0), count: units }, &[]).expect("room").end;
     let mut rng = Rng::new(1);
     let mut pages = [0u32; 32];
     let mut begun = cpu_ns();
@@ -80,9 +80,9 @@ fn measure(percent: u32, millions: u64) {
             begun = cpu_ns();
         }
         pages.fill_with(|| rng.below(units as u64) as u32);
-        pages.iter().for_each(|&page| device.prefetch(page));
+        pages.iter().for_each(|&page| device.prefetch(Lpa(page)));
         for &page in &pages {
-            now = device.write(now, Extent::one(page), &[]).expect("room").end;
+            now = device.write(now, Extent::one(Lpa(page)), &[]).expect("room").end;
         }
     }
     let seconds = (cpu_ns() - begun) as f64 / 1e9;

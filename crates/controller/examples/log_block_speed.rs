@@ -7,7 +7,7 @@
 use nvlab_controller::block_map::{BlockMapConfig, BlockWear, Log};
 use nvlab_controller::{BlockMap, Controller};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
-use nvlab_units::{Extent, Geometry, Rate, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Rate, Rng, Span, Time};
 
 /// Logical blocks of 128 pages: 8 GiB.
 const DATA_BLOCKS: u32 = 16_384;
@@ -61,7 +61,7 @@ fn measure(name: &str, log: Log, slc_blocks: u32, millions: u64) {
     };
     let mut device: BlockMap = BlockMap::new(config, Nand::new(data, ()), slc).expect("a design that works");
     let units = device.capacity_units();
-    let mut now = device.write(Time::ZERO, Extent { start: 0, count: units }, &[]).expect("room").end;
+    let mut now = device.write(Time::ZERO, Extent { start: Lpa(0), count: units }, &[]).expect("room").end;
     let mut rng = Rng::new(1);
     let mut pages = [0u32; 32];
     let mut begun = (cpu_ns(), 0);
@@ -71,9 +71,9 @@ fn measure(name: &str, log: Log, slc_blocks: u32, millions: u64) {
             begun = (cpu_ns(), batch);
         }
         pages.fill_with(|| rng.below(units as u64) as u32);
-        pages.iter().for_each(|&page| device.prefetch(page));
+        pages.iter().for_each(|&page| device.prefetch(Lpa(page)));
         for &page in &pages {
-            now = device.write(now, Extent::one(page), &[]).expect("room").end;
+            now = device.write(now, Extent::one(Lpa(page)), &[]).expect("room").end;
         }
     }
     let stats = *device.stats();

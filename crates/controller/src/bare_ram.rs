@@ -10,7 +10,7 @@
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
-use nvlab_units::{Extent, Served, Span, Time};
+use nvlab_units::{Extent, Lpa, Served, Span, Time};
 use std::ops::Range;
 
 /// Bytes of a unit: a sector.
@@ -97,7 +97,7 @@ impl<S: Store> BareRam<S> {
     }
 
     fn range(extent: Extent) -> (u64, u64) {
-        (extent.start as u64 * UNIT_BYTES as u64, extent.count as u64 * UNIT_BYTES as u64)
+        (extent.start.0 as u64 * UNIT_BYTES as u64, extent.count as u64 * UNIT_BYTES as u64)
     }
 
     /// The rows of a request, whose words are counted: pieces that lie in one bank.
@@ -208,11 +208,11 @@ impl<S: Store> Controller for BareRam<S> {
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
-    fn is_mapped(&self, _: u32) -> bool {
+    fn is_mapped(&self, _: Lpa) -> bool {
         true
     }
-    fn prefetch(&self, _: u32) {}
-    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn prefetch(&self, _: Lpa) {}
+    fn prefetch_writes(&self, _: impl Iterator<Item = Lpa>) {}
 }
 
 #[cfg(test)]
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn extent(start: u32, count: u32) -> Extent {
-        Extent { start, count }
+        Extent { start: Lpa(start), count }
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub use region::{Region, Use};
 pub use scm::Scm;
 
 use nvlab_medium::MediumError;
-use nvlab_units::{Extent, Served, Time};
+use nvlab_units::{Die, Extent, Lpa, Served, Time};
 use thiserror::Error;
 
 /// Why a controller did not serve a request.
@@ -71,7 +71,7 @@ pub enum ControllerError {
     #[error("unit {lpa} is unreadable: {source}")]
     Unreadable {
         /// The logical unit.
-        lpa: u32,
+        lpa: Lpa,
         /// The error of the medium.
         source: MediumError,
     },
@@ -79,7 +79,7 @@ pub enum ControllerError {
     #[error("unit {lpa} cannot be written: {source}")]
     Unwritable {
         /// The logical unit.
-        lpa: u32,
+        lpa: Lpa,
         /// The error of the medium.
         source: MediumError,
     },
@@ -89,7 +89,7 @@ pub enum ControllerError {
     )]
     EndOfLife {
         /// The die.
-        die: u32,
+        die: Die,
         /// Its bad blocks.
         bad: u32,
         /// Its blocks.
@@ -215,10 +215,10 @@ pub trait Controller: Powered {
     /// least one. `None`: they must be read into a buffer, or cannot be read.
     fn view(&self, extent: Extent) -> Option<&[u8]>;
     /// True if the unit is mapped; otherwise it reads as zero.
-    fn is_mapped(&self, unit: u32) -> bool;
+    fn is_mapped(&self, lpa: Lpa) -> bool;
     /// Prefetches the map entry of a unit that will be written or read soon, ideally about 30 requests from now.
-    fn prefetch(&self, unit: u32);
+    fn prefetch(&self, lpa: Lpa);
     /// Prefetches, all at once, the state of the old versions of units that will be written next. Call
     /// [`Controller::prefetch`] for each of them first.
-    fn prefetch_writes(&self, units: impl Iterator<Item = u32>);
+    fn prefetch_writes(&self, lpas: impl Iterator<Item = Lpa>);
 }

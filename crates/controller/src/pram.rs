@@ -7,7 +7,7 @@
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_medium::{InPlace, PowerCut};
 use nvlab_units::checksum::crc32c;
-use nvlab_units::{Extent, Served, Time};
+use nvlab_units::{Extent, Lpa, Served, Time};
 
 /// A controller with an in-place memory.
 pub trait BesidePram: Controller {
@@ -110,14 +110,14 @@ impl<C: Controller, P: PowerCut> Controller for Beside<C, P> {
     fn view(&self, extent: Extent) -> Option<&[u8]> {
         self.controller.view(extent)
     }
-    fn is_mapped(&self, unit: u32) -> bool {
-        self.controller.is_mapped(unit)
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.controller.is_mapped(lpa)
     }
-    fn prefetch(&self, unit: u32) {
-        self.controller.prefetch(unit);
+    fn prefetch(&self, lpa: Lpa) {
+        self.controller.prefetch(lpa);
     }
-    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
-        self.controller.prefetch_writes(units);
+    fn prefetch_writes(&self, lpas: impl Iterator<Item = Lpa>) {
+        self.controller.prefetch_writes(lpas);
     }
 }
 

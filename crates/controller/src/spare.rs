@@ -7,8 +7,8 @@
 
 use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::Ppa;
 use nvlab_units::checksum::crc32c;
+use nvlab_units::{Lpa, Ppa};
 use serde::{Deserialize, Serialize};
 
 /// What a unit holds.
@@ -39,7 +39,8 @@ pub(crate) struct Spare {
     pub kind: Kind,
     /// The data is not what the host wrote: a read must fail.
     pub damaged: bool,
-    pub lpa: u32,
+    /// The logical unit, or what the kind says.
+    pub lpa: Lpa,
     /// The number of the host write; a relocated unit keeps it.
     pub sequence: u64,
     /// The number of the unit's program; increases with every unit programmed.
@@ -70,7 +71,7 @@ impl Spare {
     fn encode_with(&self, crc: impl FnOnce(&[u8; SPARE_BYTES]) -> u32) -> [u8; SPARE_BYTES] {
         let mut bytes = [0; SPARE_BYTES];
         bytes[0] = self.kind as u8 | if self.damaged { DAMAGED } else { 0 };
-        bytes[4..8].copy_from_slice(&self.lpa.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.lpa.0.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[16..FIELDS_END].copy_from_slice(&self.stamp.to_le_bytes());
         let crc = crc(&bytes);
@@ -119,7 +120,8 @@ impl Spare {
             .into_iter()
             .find(|kind| *kind as u8 == bytes[0] & !DAMAGED)?;
         let damaged = bytes[0] & DAMAGED != 0;
-        let (lpa, sequence, stamp) = (word(&bytes[4..8]) as u32, word(&bytes[8..16]), word(&bytes[16..24]));
+        let (lpa, sequence, stamp) =
+            (Lpa(word(&bytes[4..8]) as u32), word(&bytes[8..16]), word(&bytes[16..24]));
         Some(Spare { kind, damaged, lpa, sequence, stamp })
     }
 }
@@ -198,7 +200,7 @@ pub(crate) fn is_to_verify<S: Store>(nand: &Nand<S>, all: bool, first: Ppa, coun
 pub(crate) fn verify<S: Store>(
     nand: &mut Nand<S>,
     unit: Ppa,
-    lpa: u32,
+    lpa: Lpa,
     data: &[u8],
 ) -> Result<(), MediumError> {
     let spare = nand.spare(unit)?;
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn any_changed_bit_is_noticed() {
-        let spare = Spare { kind: Kind::Data, damaged: false, lpa: 77, sequence: 1 << 40, stamp: 3 };
+        let spare = Spare { kind: Kind::Data, damaged: false, lpa: Lpa(77), sequence: 1 << 40, stamp: 3 };
         let mut data = *b"the data beside it";
         let mut bytes = spare.encode(&data);
         assert_eq!(Spare::decode(&bytes, &data), Some(spare));
@@ -246,7 +248,7 @@ mod tests {
     fn a_copy_matches_its_data_if_what_was_copied_did() {
         let mut data = *b"the data beside it";
         let changes = Changes::new(data.len());
-        let spare = Spare { kind: Kind::Data, damaged: false, lpa: 77, sequence: 1 << 40, stamp: 3 };
+        let spare = Spare { kind: Kind::Data, damaged: false, lpa: Lpa(77), sequence: 1 << 40, stamp: 3 };
         let bytes = spare.encode(&data);
         for (kind, stamp) in [(Kind::Merged, 4), (Kind::Data, 1 << 40), (Kind::Data, 3)] {
             let copy = Spare { kind, stamp, ..spare };

@@ -1,8 +1,8 @@
 //! The blocks of an array as a cleaner sees them: live units, state and age of each.
 
 use crate::region::{Region, Use};
-use nvlab_units::BlockId;
 use nvlab_units::geometry::Divider;
+use nvlab_units::{BlockId, Die};
 use serde::{Deserialize, Serialize};
 
 /// What a block is used for.
@@ -160,15 +160,15 @@ impl BlockTable {
     }
     /// The die of a block.
     #[inline]
-    pub fn die_of(&self, block: BlockId) -> u32 {
-        self.by_die.divide(block.0)
+    pub fn die_of(&self, block: BlockId) -> Die {
+        Die(self.by_die.divide(block.0))
     }
     /// The blocks of a die.
-    pub fn die_blocks(&self, die: u32) -> impl Iterator<Item = BlockId> + use<> {
-        (die * self.blocks_per_die..(die + 1) * self.blocks_per_die).map(BlockId)
+    pub fn die_blocks(&self, die: Die) -> impl Iterator<Item = BlockId> + use<> {
+        (die.0 * self.blocks_per_die..(die.0 + 1) * self.blocks_per_die).map(BlockId)
     }
     /// The closed blocks of a die.
-    pub fn closed(&self, die: u32) -> impl Iterator<Item = BlockId> {
+    pub fn closed(&self, die: Die) -> impl Iterator<Item = BlockId> {
         self.die_blocks(die).filter(|&block| self.state(block) == BlockState::Closed)
     }
     /// Per die, if there are several: units that are not live, erased or dead. The space its cleaner has to work with.
@@ -189,7 +189,7 @@ impl BlockTable {
         }
     }
     /// Blocks of a die in a state.
-    pub fn count(&self, die: u32, state: BlockState) -> u32 {
+    pub fn count(&self, die: Die, state: BlockState) -> u32 {
         self.die_blocks(die).filter(|&block| self.state(block) == state).count() as u32
     }
     /// Bytes of memory this table takes.

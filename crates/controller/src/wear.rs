@@ -2,7 +2,7 @@
 //! behind that its data should move. The controller moves it.
 
 use crate::table::BlockTable;
-use nvlab_units::BlockId;
+use nvlab_units::{BlockId, Die};
 use serde::{Deserialize, Serialize};
 
 /// Erased blocks examined for the least or most worn: few are erased except on a new device.
@@ -108,7 +108,7 @@ pub(crate) fn lagging(
 /// without being moved.
 pub(crate) fn cold(
     table: &BlockTable,
-    die: u32,
+    die: Die,
     sequence: u64,
     logical_units: u32,
 ) -> impl Iterator<Item = BlockId> {

@@ -9,7 +9,7 @@ use super::{Design, Payload, footprint};
 use crate::toml_reader::datum::{Datum, Shape};
 use nvlab_controller::fsms::{FsmsConfig, SECTOR, Update};
 use nvlab_units::quantity::display_bytes;
-use nvlab_units::{Extent, Span};
+use nvlab_units::{Extent, Lpa, Span};
 use nvlab_workload::Serves;
 
 /// Records of the journal of FSMS: few, and each is written as seldom as a sector that it protects.
@@ -101,7 +101,7 @@ impl Route {
     pub fn config(&self) -> FsmsConfig {
         let first = (self.first_bytes / SECTOR as u64) as u32;
         FsmsConfig {
-            regions: if first == 0 { Vec::new() } else { vec![Extent { start: 0, count: first }] },
+            regions: if first == 0 { Vec::new() } else { vec![Extent { start: Lpa(0), count: first }] },
             pram_bytes: self.bytes,
             update: self.update,
             journal_records: JOURNAL_RECORDS,

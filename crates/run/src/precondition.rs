@@ -17,7 +17,7 @@ use super::writes::{DEPTH, Unmeasured, sequential_fill};
 use crate::result::{PassResult, Precondition};
 use crate::run_plan::OnProgress;
 use nvlab_controller::Controller;
-use nvlab_units::{Rng, Span, Time};
+use nvlab_units::{Lpa, Rng, Span, Time};
 use nvlab_workload::addresses::Scatter;
 use nvlab_workload::block::Draws;
 use nvlab_workload::block::repeated::PassWrites;
@@ -268,9 +268,9 @@ const SAMPLES_MIN: u32 = 1 << 20;
 fn held(device: &dyn DeviceUnderTest) -> Option<f64> {
     let map = device.page_map()?.controller();
     let units = map.capacity_units();
-    let asked = (0..units).step_by((units / SAMPLES_MIN).max(1) as usize);
+    let asked = (0..units).map(Lpa).step_by((units / SAMPLES_MIN).max(1) as usize);
     let (count, held) =
-        asked.fold((0, 0), |(count, held), unit| (count + 1, held + map.is_mapped(unit) as u32));
+        asked.fold((0, 0), |(count, held), lpa| (count + 1, held + map.is_mapped(lpa) as u32));
     Some(held as f64 / f64::from(count))
 }
 

@@ -202,8 +202,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<(Attached<PageMap>, T)> {
     if !head.starts_with(MAGIC) || head[MAGIC.len()..] != xxh3_128(body).to_le_bytes() {
         return None;
     }
-    let (beside, dead, mut device): (T, Vec<(u32, u32)>, Attached<PageMap>) =
-        postcard::from_bytes(body).ok()?;
+    let (beside, dead, mut device): (T, Vec<_>, Attached<PageMap>) = postcard::from_bytes(body).ok()?;
     device.controller_mut().restore_owners(&dead).ok()?;
     Some((device, beside))
 }

@@ -12,7 +12,7 @@
 use nvlab_controller::page_map::{Cleaning, PageMapConfig};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
-use nvlab_units::{Extent, Geometry, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Rng, Span, Time};
 use rayon::prelude::*;
 
 /// Finds the root of a function that falls from positive to negative between `low` and `high`.
@@ -135,12 +135,13 @@ impl Point {
         let mut rng = Rng::stream(1, "theory");
         let hot = (units as f64 * self.hot_data).round() as u64;
         let mut write = |map: &mut PageMap<()>, count: u64| {
-            let mut batch = [0u32; 32];
+            let mut batch = [Lpa(0); 32];
             for _ in 0..count / 32 {
                 for lpa in &mut batch {
                     // Hot data receives the larger share of the writes: 10/90 is 10 % of data, 90 % of writes.
                     let in_hot = rng.chance(1.0 - self.hot_data);
-                    *lpa = if in_hot { rng.below(hot) } else { hot + rng.below(units as u64 - hot) } as u32;
+                    let unit = if in_hot { rng.below(hot) } else { hot + rng.below(units as u64 - hot) };
+                    *lpa = Lpa(unit as u32);
                 }
                 batch.iter().for_each(|&lpa| map.prefetch(lpa));
                 for &lpa in &batch {
@@ -148,7 +149,7 @@ impl Point {
                 }
             }
         };
-        for lpa in 0..units {
+        for lpa in (0..units).map(Lpa) {
             map.write(Time::ZERO, Extent::one(lpa), &[]).expect("a device with spare space");
         }
         write(&mut map, units as u64 * rounds as u64);

@@ -1,20 +1,81 @@
 //! Addresses, and the shape of an array of erasable blocks.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// A logical unit address: the number by which the host knows a mapping unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lpa(pub u32);
 
 /// A physical unit address: where a mapping unit is stored. See [`Geometry`] for the numbering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Ppa(pub u32);
+
+/// A die of an array: what works on one operation at a time. Neighbouring dies are on different channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Die(pub u32);
+
+/// What the numbers of units and dies have in common.
+macro_rules! number {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// Its place in a table with an entry for each.
+            #[inline]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+
+/// What addresses of units have besides: lengths are plain numbers.
+macro_rules! address {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// No unit: larger than the address of any.
+            pub const NONE: $name = $name(u32::MAX);
+        }
+
+        impl Add<u32> for $name {
+            type Output = $name;
+            #[inline]
+            fn add(self, units: u32) -> $name {
+                $name(self.0 + units)
+            }
+        }
+
+        impl Sub for $name {
+            type Output = u32;
+            #[inline]
+            fn sub(self, first: $name) -> u32 {
+                self.0 - first.0
+            }
+        }
+    )*};
+}
+
+number!(Lpa, Ppa, Die);
+address!(Lpa, Ppa);
 
 /// An erase block of the whole array, numbered die by die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlockId(pub u32);
 
-/// A run of consecutive units: lengths are passed here, never inferred from the length of a slice.
+/// A run of consecutive logical units: lengths are passed here, never inferred from the length of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// First unit of the run.
-    pub start: u32,
+    pub start: Lpa,
     /// Length in units.
     pub count: u32,
 }
@@ -22,16 +83,16 @@ pub struct Extent {
 impl Extent {
     /// One unit.
     #[inline]
-    pub const fn one(start: u32) -> Extent {
+    pub const fn one(start: Lpa) -> Extent {
         Extent { start, count: 1 }
     }
     /// The unit after the last one, as a `u64` so that it cannot overflow.
     #[inline]
     pub const fn end(self) -> u64 {
-        self.start as u64 + self.count as u64
+        self.start.0 as u64 + self.count as u64
     }
-    /// The numbers of the units, ascending.
-    pub fn units(self) -> impl Iterator<Item = u32> {
+    /// The units, ascending.
+    pub fn units(self) -> impl Iterator<Item = Lpa> {
         (0..self.count).map(move |i| self.start + i)
     }
 }
@@ -65,6 +126,20 @@ impl Geometry {
     pub const fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
     }
+    /// Every die.
+    pub fn all_dies(&self) -> impl Iterator<Item = Die> + use<> {
+        (0..self.dies()).map(Die)
+    }
+    /// Every die, round robin from `first` on.
+    pub fn dies_from(&self, first: Die) -> impl Iterator<Item = Die> + Clone + use<> {
+        let dies = self.dies();
+        (0..dies).map(move |i| Die((first.0 + i) % dies))
+    }
+    /// The die after this one, round robin.
+    #[inline]
+    pub const fn after(&self, die: Die) -> Die {
+        Die(if die.0 + 1 == self.dies() { 0 } else { die.0 + 1 })
+    }
     /// Erase blocks of the whole array.
     pub const fn blocks(&self) -> u32 {
         self.dies() * self.blocks_per_die
@@ -97,13 +172,18 @@ impl Geometry {
     }
     /// The die that holds a block.
     #[inline]
-    pub const fn die_of(&self, block: BlockId) -> u32 {
-        block.0 / self.blocks_per_die
+    pub const fn die_of(&self, block: BlockId) -> Die {
+        Die(block.0 / self.blocks_per_die)
+    }
+    /// The blocks of a die.
+    pub fn blocks_of(&self, die: Die) -> impl Iterator<Item = BlockId> + use<> {
+        let blocks = self.blocks_per_die;
+        (die.0 * blocks..(die.0 + 1) * blocks).map(BlockId)
     }
     /// The channel a die is attached to: neighbouring dies are on different channels.
     #[inline]
-    pub const fn channel_of(&self, die: u32) -> u32 {
-        die % self.channels
+    pub const fn channel_of(&self, die: Die) -> u32 {
+        die.0 % self.channels
     }
     /// The first unit of a block.
     #[inline]
@@ -187,8 +267,8 @@ impl Layout {
     }
     /// See [`Geometry::die_of`].
     #[inline]
-    pub const fn die_of(&self, block: BlockId) -> u32 {
-        self.by_die.divide(block.0)
+    pub const fn die_of(&self, block: BlockId) -> Die {
+        Die(self.by_die.divide(block.0))
     }
     /// The block, and the number of the unit within it.
     #[inline]
@@ -221,8 +301,8 @@ mod tests {
         };
         assert_eq!((g.dies(), g.blocks(), g.units(), g.bytes()), (4, 12, 96, 96 * 4096));
         assert_eq!(g.block_of(Ppa(95)), BlockId(11));
-        assert_eq!(g.die_of(BlockId(11)), 3);
-        assert_eq!((0..4).map(|die| g.channel_of(die)).collect::<Vec<_>>(), [0, 1, 0, 1]);
+        assert_eq!(g.die_of(BlockId(11)), Die(3));
+        assert_eq!(g.all_dies().map(|die| g.channel_of(die)).collect::<Vec<_>>(), [0, 1, 0, 1]);
         assert_eq!(g.first_unit(BlockId(2)), Ppa(16));
         let layout = Layout::new(&g);
         for unit in (0..96).map(Ppa) {

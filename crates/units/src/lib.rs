@@ -30,7 +30,7 @@ pub mod suggest;
 pub mod time;
 
 pub use bus::Bus;
-pub use geometry::{BlockId, Extent, Geometry, Layout, Ppa};
+pub use geometry::{BlockId, Die, Extent, Geometry, Layout, Lpa, Ppa};
 pub use histogram::{Histogram, PackedHistogram};
 pub use lane::{Interruption, Lane, Ticket};
 pub use rng::Rng;

@@ -5,7 +5,7 @@ use crate::ControllerError;
 use crate::wear::{self, Take};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Geometry, Layout, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Die, Geometry, Layout, Ppa, Ticket, Time};
 
 #[derive(Clone, Debug)]
 pub(super) struct Area<S: Store> {
@@ -30,14 +30,14 @@ impl<S: Store> Area<S> {
     pub fn fresh(&mut self) {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             if !self.nand.cells().is_bad(block) {
-                self.free[self.geometry.die_of(block) as usize].push(block.0);
+                self.free[self.geometry.die_of(block).index()].push(block.0);
             }
         }
         self.free.iter_mut().for_each(|free| wear::order_new(free, self.dynamic));
     }
 
     #[inline]
-    pub fn die_of(&self, block: u32) -> u32 {
+    pub fn die_of(&self, block: u32) -> Die {
         self.layout.die_of(BlockId(block))
     }
     #[inline]
@@ -48,8 +48,8 @@ impl<S: Store> Area<S> {
     pub fn first_page(&self, block: u32) -> u32 {
         block * self.geometry.pages_per_block
     }
-    pub fn free_blocks(&self, die: u32) -> u32 {
-        self.free[die as usize].len() as u32
+    pub fn free_blocks(&self, die: Die) -> u32 {
+        self.free[die.index()].len() as u32
     }
     #[inline]
     pub fn is_bad(&self, block: u32) -> bool {
@@ -57,30 +57,30 @@ impl<S: Store> Area<S> {
     }
 
     /// Takes an erased block of a die.
-    pub fn take(&mut self, die: u32) -> Result<u32, ControllerError> {
+    pub fn take(&mut self, die: Die) -> Result<u32, ControllerError> {
         let cells = self.nand.cells();
         let worn = |block| cells.worn(BlockId(block));
-        let taken = wear::take_free(&mut self.free[die as usize], self.dynamic, Take::LeastWorn, worn);
+        let taken = wear::take_free(&mut self.free[die.index()], self.dynamic, Take::LeastWorn, worn);
         taken.ok_or_else(|| self.end_of_life(die))
     }
 
     /// The most worn erased block of a die and how worn it is.
-    pub fn most_worn_free(&self, die: u32) -> Option<(u32, u32)> {
+    pub fn most_worn_free(&self, die: Die) -> Option<(u32, u32)> {
         let worn = |&block: &u32| (block, self.nand.cells().worn(BlockId(block)));
-        self.free[die as usize].iter().map(worn).max_by_key(|&(_, worn)| worn)
+        self.free[die.index()].iter().map(worn).max_by_key(|&(_, worn)| worn)
     }
 
     /// Takes this erased block of a die.
-    pub fn take_this(&mut self, die: u32, block: u32) {
-        let free = &mut self.free[die as usize];
+    pub fn take_this(&mut self, die: Die, block: u32) {
+        let free = &mut self.free[die.index()];
         let index = free.iter().position(|&free| free == block);
         free.swap_remove(index.unwrap_or_else(|| panic!("block {block} of die {die} is not erased")));
     }
 
-    pub fn end_of_life(&self, die: u32) -> ControllerError {
-        let blocks = self.geometry.blocks_per_die;
-        let bad = (die * blocks..(die + 1) * blocks).filter(|&block| self.is_bad(block)).count() as u32;
-        ControllerError::EndOfLife { die, bad, blocks }
+    pub fn end_of_life(&self, die: Die) -> ControllerError {
+        let bad =
+            self.geometry.blocks_of(die).filter(|&block| self.nand.cells().is_bad(block)).count() as u32;
+        ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
     }
 
     /// Erases a block that is no longer needed, not before `at`. Returns true if the erase failed and the block is now
@@ -93,7 +93,7 @@ impl<S: Store> Area<S> {
         counts.at(cause).erases += 1;
         match self.nand.erase(at, BlockId(block)) {
             Ok(_) => {
-                self.free[die as usize].push(block);
+                self.free[die.index()].push(block);
                 false
             }
             Err(MediumError::EraseFailed(block)) => {
@@ -105,7 +105,7 @@ impl<S: Store> Area<S> {
     }
 
     /// Promises the end of everything queued on a die and returns it.
-    pub fn finish(&mut self, die: u32, at: Time) -> Time {
+    pub fn finish(&mut self, die: Die, at: Time) -> Time {
         let last: Ticket = self.nand.last(die);
         self.nand.finish(die, last, at)
     }

@@ -8,7 +8,7 @@ use super::write::HostPage;
 use super::{BlockMap, Cause, DATA, Log, NOTHING};
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Geometry, Time};
+use nvlab_units::{BlockId, Die, Geometry, Time};
 use std::collections::VecDeque;
 
 /// The log blocks and the logical blocks they are assigned to.
@@ -50,17 +50,17 @@ impl Bast {
     }
 
     /// Assigns a log block to a logical block whose home is `die`.
-    pub fn assign(&mut self, lbn: u32, die: u32, block: u32, in_order: bool) {
+    pub fn assign(&mut self, lbn: u32, die: Die, block: u32, in_order: bool) {
         self.log_of[lbn as usize] = block;
-        self.rounds[die as usize].push_back(lbn);
+        self.rounds[die.index()].push_back(lbn);
         self.in_order[block as usize] = in_order;
     }
 
     /// Removes the log block of a logical block and returns it.
-    pub fn take(&mut self, lbn: u32, die: u32) -> Option<u32> {
+    pub fn take(&mut self, lbn: u32, die: Die) -> Option<u32> {
         let block = self.of(lbn)?;
         self.log_of[lbn as usize] = NOTHING;
-        self.rounds[die as usize].retain(|&other| other != lbn);
+        self.rounds[die.index()].retain(|&other| other != lbn);
         Some(block)
     }
 }
@@ -85,7 +85,7 @@ impl<S: Store> BlockMap<S> {
             return Ok(None);
         };
         self.bast.in_order[block as usize] &= page.offset == next;
-        self.place[page.lpa as usize] = self.areas[DATA].first_page(block) + next;
+        self.place[page.lpa.index()] = self.areas[DATA].first_page(block) + next;
         self.stats.log_units += 1;
         Ok(Some(end))
     }
@@ -93,15 +93,15 @@ impl<S: Store> BlockMap<S> {
     fn assign_log_block(&mut self, at: Time, lbn: u32) -> Result<(), ControllerError> {
         let home = self.home(lbn);
         loop {
-            let given = self.bast.rounds[home as usize].len() as u32;
+            let given = self.bast.rounds[home.index()].len() as u32;
             // One erased block is reserved for merges, and one for each unmapped logical block.
-            let spare = self.areas[DATA].free_blocks(home) > self.unmapped[home as usize] + 1;
-            if given < self.bast.quotas[home as usize] && spare {
+            let spare = self.areas[DATA].free_blocks(home) > self.unmapped[home.index()] + 1;
+            if given < self.bast.quotas[home.index()] && spare {
                 let block = self.areas[DATA].take(home)?;
                 self.bast.assign(lbn, home, block, true);
                 return Ok(());
             }
-            let Some(&oldest) = self.bast.rounds[home as usize].front() else {
+            let Some(&oldest) = self.bast.rounds[home.index()].front() else {
                 return Err(self.areas[DATA].end_of_life(home));
             };
             self.stats.victims += 1;

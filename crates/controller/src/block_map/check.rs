@@ -3,7 +3,7 @@
 use super::{BlockMap, DATA, IN_PLACE, NOTHING};
 use crate::spare;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Ppa};
+use nvlab_units::{BlockId, Die, Lpa, Ppa};
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl<S: Store> BlockMap<S> {
     /// Checks all invariants; panics with the one violated.
     pub fn check(&self) {
         let roles = self.roles();
-        for lpa in 0..self.config.logical_units {
+        for lpa in (0..self.config.logical_units).map(Lpa) {
             self.check_page(lpa, &roles);
         }
         for (area, roles) in self.areas.iter().zip(&roles) {
@@ -32,9 +32,9 @@ impl<S: Store> BlockMap<S> {
                 }
             }
         }
-        for (die, &unmapped) in self.unmapped.iter().enumerate() {
+        for (die, &unmapped) in (0..).map(Die).zip(&self.unmapped) {
             let without = (0..self.data.len() as u32)
-                .filter(|&lbn| self.home(lbn) == die as u32 && self.data[lbn as usize] == NOTHING);
+                .filter(|&lbn| self.home(lbn) == die && self.data[lbn as usize] == NOTHING);
             assert_eq!(
                 without.count(),
                 unmapped as usize,
@@ -56,9 +56,9 @@ impl<S: Store> BlockMap<S> {
             assert_eq!(before, None, "block {block} of area {area} is {role:?} too");
         };
         for (index, area) in self.areas.iter().enumerate() {
-            for (die, free) in area.free.iter().enumerate() {
+            for (die, free) in (0..).map(Die).zip(&area.free) {
                 for &block in free {
-                    assert_eq!(area.die_of(block), die as u32, "block {block} is free on another die");
+                    assert_eq!(area.die_of(block), die, "block {block} is free on another die");
                     assign(index, block, Role::Free);
                 }
             }
@@ -72,7 +72,7 @@ impl<S: Store> BlockMap<S> {
         }
         for (lbn, &block) in self.bast.log_of.iter().enumerate().filter(|(_, block)| **block != NOTHING) {
             assign(DATA, block, Role::Own(lbn as u32));
-            let round = &self.bast.rounds[self.home(lbn as u32) as usize];
+            let round = &self.bast.rounds[self.home(lbn as u32).index()];
             assert_eq!(round.iter().filter(|&&other| other == lbn as u32).count(), 1, "{lbn} in {round:?}");
         }
         for round in &self.fast.rounds {
@@ -85,7 +85,7 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Checks that the newest copy of a page is in a block of a permitted role and holds that page.
-    fn check_page(&self, lpa: u32, roles: &[Vec<Option<Role>>]) {
+    fn check_page(&self, lpa: Lpa, roles: &[Vec<Option<Role>>]) {
         let Some(address) = self.newest(lpa) else { return };
         let (lbn, offset) = self.split(lpa);
         let (area, page) = self.locate(address);
@@ -94,7 +94,7 @@ impl<S: Store> BlockMap<S> {
         assert!(self.areas[area].nand.is_programmed(BlockId(block), index), "{lpa} at {address} is erased");
         match roles[area][block as usize] {
             Some(Role::Data(owner)) => {
-                let in_place = self.place[lpa as usize] == IN_PLACE;
+                let in_place = self.place[lpa.index()] == IN_PLACE;
                 assert!(owner == lbn && index == offset && in_place, "{lpa} at {address} of {owner}");
             }
             Some(Role::Own(owner)) => assert_eq!(owner, lbn, "{lpa} at {address}"),

@@ -9,7 +9,7 @@ use crate::spare::{self, Kind, Spare};
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::{Data, Payload};
-use nvlab_units::Ppa;
+use nvlab_units::{Lpa, Ppa};
 
 /// What the next copy of a page is programmed with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +30,7 @@ impl Copied {
 
 impl<S: Store> BlockMap<S> {
     /// Prepares a copy of the newest version of a page to array `into`. If it cannot share the payload, this is in `self.page`.
-    pub(super) fn fetch(&mut self, lpa: u32, kind: Kind, into: usize) -> Copied {
+    pub(super) fn fetch(&mut self, lpa: Lpa, kind: Kind, into: usize) -> Copied {
         if !S::KEEPS {
             return Copied::default();
         }

@@ -18,7 +18,7 @@ use super::{BlockMap, Cause, DATA, IN_PLACE, Log, NOTHING};
 use crate::ControllerError;
 use crate::spare::Kind;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Die, Lpa, Time};
 use std::collections::VecDeque;
 
 /// A block for the overwrites of one logical block at their own offsets.
@@ -48,9 +48,9 @@ pub(super) struct Round {
 pub(super) struct Fast {
     pub sequential: Option<Sequential>,
     pub rounds: Vec<Round>,
-    next_die: u32,
+    next_die: Die,
     /// The host's sequential run: the page that continues it, and its length so far.
-    run_next: u32,
+    run_next: Lpa,
     run_length: u32,
 }
 
@@ -65,8 +65,8 @@ impl Fast {
         Fast {
             sequential: None,
             rounds: (0..dies).map(round).collect(),
-            next_die: 0,
-            run_next: NOTHING,
+            next_die: Die(0),
+            run_next: Lpa::NONE,
             run_length: 0,
         }
     }
@@ -78,7 +78,7 @@ impl Fast {
 
     /// Updates the host's sequential run with a page it writes.
     #[inline]
-    pub fn follow(&mut self, lpa: u32) {
+    pub fn follow(&mut self, lpa: Lpa) {
         self.run_length = if lpa == self.run_next { self.run_length + 1 } else { 1 };
         self.run_next = lpa + 1;
     }
@@ -118,7 +118,7 @@ impl<S: Store> BlockMap<S> {
         }
         let home = self.home(page.lbn);
         // One erased block is reserved for merges, and one for each unmapped logical block.
-        if !begins || self.areas[DATA].free_blocks(home) < self.unmapped[home as usize] + 2 {
+        if !begins || self.areas[DATA].free_blocks(home) < self.unmapped[home.index()] + 2 {
             return self.append(at, page);
         }
         let block = self.areas[DATA].take(home)?;
@@ -135,7 +135,7 @@ impl<S: Store> BlockMap<S> {
         if !self.areas[DATA].is_bad(block)
             && let Ok(end) = self.program_host(at, DATA, block, page.offset, page)
         {
-            self.place[page.lpa as usize] = self.areas[DATA].first_page(block) + page.offset;
+            self.place[page.lpa.index()] = self.areas[DATA].first_page(block) + page.offset;
             self.fast.sequential = Some(Sequential { lbn: page.lbn, block, next: page.offset + 1 });
             self.stats.sequential_units += 1;
             return Ok(Some(end));
@@ -165,32 +165,32 @@ impl<S: Store> BlockMap<S> {
     fn append(&mut self, at: Time, page: HostPage<'_>) -> Result<Option<Time>, ControllerError> {
         let area = self.log_area();
         let die = self.fast.next_die;
-        let round = &self.fast.rounds[die as usize];
+        let round = &self.fast.rounds[die.index()];
         if round.open == NOTHING {
             self.open_log_block(at, die)?;
         }
-        let Round { open, next, .. } = self.fast.rounds[die as usize];
+        let Round { open, next, .. } = self.fast.rounds[die.index()];
         let programmed = self.program_host(at, area, open, next, page);
-        let round = &mut self.fast.rounds[die as usize];
+        let round = &mut self.fast.rounds[die.index()];
         round.next += 1;
         if programmed.is_err() || round.next == self.log_pages {
             round.full.push_back(open);
             round.open = NOTHING;
         }
-        self.fast.next_die = if die + 1 == self.fast.rounds.len() as u32 { 0 } else { die + 1 };
+        self.fast.next_die = self.areas[area].geometry.after(die);
         let Ok(end) = programmed else { return Ok(None) };
         let index = self.areas[area].first_page(open) + next;
         self.owner[index as usize] = page.lpa;
         if self.config.second_chance {
-            self.overwritten[page.lpa as usize] = self.place[page.lpa as usize] < IN_PLACE;
+            self.overwritten[page.lpa.index()] = self.place[page.lpa.index()] < IN_PLACE;
         }
-        self.place[page.lpa as usize] = self.log_base + index;
+        self.place[page.lpa.index()] = self.log_base + index;
         self.stats.log_units += 1;
         Ok(Some(end))
     }
 
     /// Opens an erased log block on a die; empties the oldest full one if none is available.
-    fn open_log_block(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+    fn open_log_block(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
         let area = self.log_area();
         loop {
             let mut kept = 0;
@@ -198,9 +198,9 @@ impl<S: Store> BlockMap<S> {
                 // Reserved for merges, the sequential block and logical blocks without a data block.
                 let sequential = matches!(self.config.log, Log::Shared { sequential: true, .. });
                 let open = self.fast.sequential.is_some_and(|open| self.home(open.lbn) == die);
-                kept = self.unmapped[die as usize] + 1 + (sequential && !open) as u32;
+                kept = self.unmapped[die.index()] + 1 + (sequential && !open) as u32;
             }
-            let round = &self.fast.rounds[die as usize];
+            let round = &self.fast.rounds[die.index()];
             if round.used < round.quota && self.areas[area].free_blocks(die) > kept {
                 return self.take_log_block(die);
             }
@@ -212,34 +212,34 @@ impl<S: Store> BlockMap<S> {
                 self.take_log_block(die)?;
             }
             self.empty_oldest(at, die)?;
-            if self.fast.rounds[die as usize].open != NOTHING {
+            if self.fast.rounds[die.index()].open != NOTHING {
                 return Ok(());
             }
         }
     }
 
-    fn take_log_block(&mut self, die: u32) -> Result<(), ControllerError> {
+    fn take_log_block(&mut self, die: Die) -> Result<(), ControllerError> {
         let area = self.log_area();
         let block = self.areas[area].take(die)?;
         if self.config.slc_log {
             self.areas[area].nand.set_slc(BlockId(block), true);
         }
-        let round = &mut self.fast.rounds[die as usize];
+        let round = &mut self.fast.rounds[die.index()];
         (round.open, round.next) = (block, 0);
         round.used += 1;
         Ok(())
     }
 
     /// Merges every logical block with a live page in the oldest full log block of a die, and erases that log block.
-    fn empty_oldest(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+    fn empty_oldest(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
         let area = self.log_area();
-        let victim = self.fast.rounds[die as usize].full[0];
+        let victim = self.fast.rounds[die.index()].full[0];
         let first = self.areas[area].first_page(victim);
         let pages = self.log_pages;
         for page in first..first + pages {
             let lpa = self.owner[page as usize];
             // A page with a second chance is merged as well if another page of its logical block is.
-            if self.is_live(page) && !(self.config.second_chance && self.overwritten[lpa as usize]) {
+            if self.is_live(page) && !(self.config.second_chance && self.overwritten[lpa.index()]) {
                 self.merge_page(at, lpa)?;
             }
         }
@@ -249,15 +249,15 @@ impl<S: Store> BlockMap<S> {
         let mut ready = at;
         // All copies must be done, also those of earlier merges, which may have copied a page of the victim. On the
         // victim's own die the erase follows them anyway.
-        for (home, &copied) in self.copied.iter().enumerate() {
-            if area != DATA || home != die as usize {
-                ready = ready.max(self.areas[DATA].nand.finish(home as u32, copied, at));
+        for (home, &copied) in (0..).map(Die).zip(&self.copied) {
+            if area != DATA || home != die {
+                ready = ready.max(self.areas[DATA].nand.finish(home, copied, at));
             }
         }
-        let round = &mut self.fast.rounds[die as usize];
+        let round = &mut self.fast.rounds[die.index()];
         round.full.pop_front();
         round.used -= 1;
-        self.owner[first as usize..(first + pages) as usize].fill(NOTHING);
+        self.owner[first as usize..(first + pages) as usize].fill(Lpa::NONE);
         // The newer version of a dead page may still be queued on another die.
         self.release(ready.max(self.promised), area, victim, Cause::Full);
         self.stats.victims += 1;
@@ -269,12 +269,12 @@ impl<S: Store> BlockMap<S> {
     #[inline]
     fn is_live(&self, page: u32) -> bool {
         let lpa = self.owner[page as usize];
-        lpa != NOTHING && self.place[lpa as usize] == self.log_base + page
+        lpa != Lpa::NONE && self.place[lpa.index()] == self.log_base + page
     }
 
     /// Merges the logical block of a page in the log.
     #[inline]
-    fn merge_page(&mut self, at: Time, lpa: u32) -> Result<(), ControllerError> {
+    fn merge_page(&mut self, at: Time, lpa: Lpa) -> Result<(), ControllerError> {
         let lbn = self.split(lpa).0;
         match self.fast.sequential {
             Some(open) if open.lbn == lbn => self.end_sequential(at),
@@ -287,12 +287,12 @@ impl<S: Store> BlockMap<S> {
     fn keep_overwritten(
         &mut self,
         at: Time,
-        die: u32,
+        die: Die,
         victim: std::ops::Range<u32>,
     ) -> Result<(), ControllerError> {
         let area = self.log_area();
         let live = victim.clone().filter(|&page| self.is_live(page)).count() as u32;
-        if live > 0 && self.fast.rounds[die as usize].open != NOTHING {
+        if live > 0 && self.fast.rounds[die.index()].open != NOTHING {
             self.read_for_copies(at, area, die, live, true, Cause::SecondChance);
         }
         for page in victim {
@@ -300,8 +300,8 @@ impl<S: Store> BlockMap<S> {
                 continue;
             }
             let lpa = self.owner[page as usize];
-            self.overwritten[lpa as usize] = false;
-            let Round { open, next, .. } = self.fast.rounds[die as usize];
+            self.overwritten[lpa.index()] = false;
+            let Round { open, next, .. } = self.fast.rounds[die.index()];
             if open == NOTHING || !self.copy_in_log(at, area, open, next, lpa) {
                 // There is no open block, or its program failed.
                 self.merge_page(at, lpa)?;
@@ -311,12 +311,12 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Copies a page to the open log block; returns false if the program failed and the block is bad.
-    fn copy_in_log(&mut self, at: Time, area: usize, open: u32, next: u32, lpa: u32) -> bool {
+    fn copy_in_log(&mut self, at: Time, area: usize, open: u32, next: u32, lpa: Lpa) -> bool {
         let copied = self.fetch(lpa, Kind::Data, area);
         let (die, payload) = (self.areas[area].die_of(open), copied.payload(&self.page));
         let programmed = self.areas[area].nand.program(at, BlockId(open), next, 1, payload, false);
         self.counts(area).at(Cause::SecondChance).programs += 1;
-        let round = &mut self.fast.rounds[die as usize];
+        let round = &mut self.fast.rounds[die.index()];
         round.next += 1;
         if programmed.is_err() || round.next == self.log_pages {
             round.full.push_back(open);
@@ -327,7 +327,7 @@ impl<S: Store> BlockMap<S> {
                 let index = self.areas[area].first_page(open) + next;
                 self.note_copied(area, index, &copied);
                 self.owner[index as usize] = lpa;
-                self.place[lpa as usize] = self.log_base + index;
+                self.place[lpa.index()] = self.log_base + index;
                 self.stats.second_chances += 1;
                 true
             }
@@ -340,8 +340,8 @@ impl<S: Store> BlockMap<S> {
     }
 
     /// Adopts a log block found after a power cut.
-    pub(super) fn found_log_block(&mut self, die: u32, block: u32) {
-        let round = &mut self.fast.rounds[die as usize];
+    pub(super) fn found_log_block(&mut self, die: Die, block: u32) {
+        let round = &mut self.fast.rounds[die.index()];
         round.full.push_back(block);
         round.used += 1;
     }

@@ -9,7 +9,7 @@ use crate::spare::Kind;
 use nvlab_medium::flash::cells::SLC_LEVEL;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Die, Lpa, Time};
 
 /// A program failed: its block is now bad and must no longer be used.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl<S: Store> BlockMap<S> {
                 None => self.areas[DATA].take(home)?,
             };
             if let Ok(()) = self.copy_newest(at, lbn, block, cause) {
-                self.copied[home as usize] = self.areas[DATA].nand.last(home);
+                self.copied[home.index()] = self.areas[DATA].nand.last(home);
                 self.make_data_block(at, lbn, block, cause);
                 return Ok(());
             }
@@ -80,9 +80,9 @@ impl<S: Store> BlockMap<S> {
     /// Queues the reads of a merge; returns when those on other dies are done, which the programs wait for, and the
     /// number of copies.
     fn read_sources(&mut self, at: Time, lbn: u32, target: u32, cause: Cause) -> (Time, u32) {
-        let home = self.home(lbn) as usize;
+        let home = self.home(lbn);
         let Sources { in_place, in_log } = self.sources(lbn, target);
-        self.reads[home] = in_place;
+        self.reads[home.index()] = in_place;
         if in_log > 0 {
             self.count_log_reads(lbn, target, in_log);
         }
@@ -95,10 +95,11 @@ impl<S: Store> BlockMap<S> {
             }
             let of_log = lane >= data_dies;
             let (area, die) = if of_log { (self.log_area(), lane - data_dies) } else { (DATA, lane) };
-            self.read_for_copies(at, area, die as u32, reads, of_log, cause);
+            let die = Die(die as u32);
+            self.read_for_copies(at, area, die, reads, of_log, cause);
             let area = &mut self.areas[area];
             if (of_log && self.log_base > 0) || die != home {
-                ready = ready.max(area.finish(die as u32, at));
+                ready = ready.max(area.finish(die, at));
             }
         }
         (ready, in_place + in_log)
@@ -109,7 +110,7 @@ impl<S: Store> BlockMap<S> {
         &mut self,
         at: Time,
         area: usize,
-        die: u32,
+        die: Die,
         reads: u32,
         of_log: bool,
         cause: Cause,
@@ -132,7 +133,7 @@ impl<S: Store> BlockMap<S> {
             let place = self.place[index];
             if place < IN_PLACE && place.wrapping_sub(base) >= self.pages {
                 let (area, page) = self.locate(place);
-                let die = self.areas[area].die_of(self.areas[area].block_of(page)) as usize;
+                let die = self.areas[area].die_of(self.areas[area].block_of(page)).index();
                 let block = BlockId(self.areas[area].block_of(page));
                 let of_log = area != DATA || self.areas[area].nand.is_slc(block);
                 self.reads[if of_log { data_dies + die } else { die }] += 1;
@@ -191,8 +192,8 @@ impl<S: Store> BlockMap<S> {
     ) -> Result<(), Failed> {
         let mut left = copies;
         let base = self.areas[DATA].first_page(target);
-        for lpa in self.pages_of(lbn).map(|lpa| lpa as u32) {
-            let place = self.place[lpa as usize];
+        for lpa in self.pages_of(lbn).map(|lpa| Lpa(lpa as u32)) {
+            let place = self.place[lpa.index()];
             if place == NOTHING || place.wrapping_sub(base) < self.pages {
                 continue;
             }
@@ -200,7 +201,7 @@ impl<S: Store> BlockMap<S> {
             let kind = if left == 0 { Kind::Merged } else { Kind::Data };
             let copied = self.fetch(lpa, kind, DATA);
             self.stats.data.at(cause).programs += 1;
-            let offset = lpa - lbn * self.pages;
+            let offset = lpa.0 - lbn * self.pages;
             let payload = copied.payload(&self.page);
             let queued = self.areas[DATA].nand.program(at, BlockId(target), offset, 1, payload, false);
             match queued {
@@ -222,7 +223,7 @@ impl<S: Store> BlockMap<S> {
             *place = if *place == NOTHING { NOTHING } else { IN_PLACE };
         }
         match std::mem::replace(&mut self.data[lbn as usize], block) {
-            NOTHING => self.unmapped[home as usize] -= 1,
+            NOTHING => self.unmapped[home.index()] -= 1,
             old => self.release(at, DATA, old, cause),
         }
     }

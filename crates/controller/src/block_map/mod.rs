@@ -50,7 +50,7 @@ use fast::Fast;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{PowerCut, Store};
 use nvlab_units::geometry::Divider;
-use nvlab_units::{Extent, Ppa, Served, Ticket, Time};
+use nvlab_units::{Die, Extent, Lpa, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
 
 /// The logical page is unmapped; the logical block has no block.
@@ -76,7 +76,7 @@ pub struct BlockMap<S: Store = ()> {
     /// The data block of each logical block.
     data: Vec<u32>,
     /// The logical page in each page of a shared log block, by address relative to `log_base`.
-    owner: Vec<u32>,
+    owner: Vec<Lpa>,
     /// Pages of a log block.
     log_pages: u32,
     /// Logical pages whose previous version was also in the log; empty without a second chance.
@@ -134,7 +134,7 @@ impl<S: Store> BlockMap<S> {
             data: vec![NOTHING; blocks as usize],
             log_pages: slc_mode.filter(|_| config.slc_log).map_or(log.pages_per_block, |m| m.pages_per_block),
             overwritten: vec![false; if config.second_chance { config.logical_units as usize } else { 0 }],
-            owner: vec![NOTHING; if shared { log.units() as usize } else { 0 }],
+            owner: vec![Lpa::NONE; if shared { log.units() as usize } else { 0 }],
             unmapped: (0..dies).map(|die| (blocks + dies - 1 - die) / dies).collect(),
             bast: Bast::new(config.log, if per_block { blocks } else { 0 }, &geometry),
             fast: Fast::new(config.log, log.dies()),
@@ -197,7 +197,7 @@ impl<S: Store> BlockMap<S> {
     pub fn regions(&self) -> (Vec<Region>, Option<Vec<Region>>) {
         let tally = |area: &Area<S>| Tally::new(area.geometry.blocks(), area.geometry.pages_per_block);
         let mut tallies: Vec<Tally> = self.areas.iter().map(tally).collect();
-        for address in (0..self.config.logical_units).filter_map(|lpa| self.newest(lpa)) {
+        for address in (0..self.config.logical_units).map(Lpa).filter_map(|lpa| self.newest(lpa)) {
             let (area, page) = self.locate(address);
             tallies[area].live(page);
         }
@@ -243,15 +243,15 @@ impl<S: Store> BlockMap<S> {
 
     /// Logical block and offset of a logical page.
     #[inline]
-    fn split(&self, lpa: u32) -> (u32, u32) {
-        let lbn = self.by_block.divide(lpa);
-        (lbn, lpa - lbn * self.pages)
+    fn split(&self, lpa: Lpa) -> (u32, u32) {
+        let lbn = self.by_block.divide(lpa.0);
+        (lbn, lpa.0 - lbn * self.pages)
     }
 
     /// The home die of a logical block.
     #[inline]
-    fn home(&self, lbn: u32) -> u32 {
-        lbn - self.by_home.divide(lbn) * self.areas[DATA].geometry.dies()
+    fn home(&self, lbn: u32) -> Die {
+        Die(lbn - self.by_home.divide(lbn) * self.areas[DATA].geometry.dies())
     }
 
     /// The logical pages of a logical block; the last block may have fewer.
@@ -279,8 +279,8 @@ impl<S: Store> BlockMap<S> {
 
     /// The address of the newest copy of a logical page.
     #[inline]
-    fn newest(&self, lpa: u32) -> Option<u32> {
-        match self.place[lpa as usize] {
+    fn newest(&self, lpa: Lpa) -> Option<u32> {
+        match self.place[lpa.index()] {
             NOTHING => None,
             IN_PLACE => {
                 let (lbn, offset) = self.split(lpa);
@@ -307,7 +307,7 @@ impl<S: Store> BlockMap<S> {
         self.stats.retired_blocks += 1;
     }
 
-    fn read_one(&mut self, at: Time, lpa: u32, into: &mut [u8]) -> Result<Time, ControllerError> {
+    fn read_one(&mut self, at: Time, lpa: Lpa, into: &mut [u8]) -> Result<Time, ControllerError> {
         let Some(address) = self.newest(lpa) else {
             self.stats.unwritten_read_units += 1;
             into.fill(0);
@@ -328,7 +328,7 @@ impl<S: Store> BlockMap<S> {
 impl<S: Store> Background for BlockMap<S> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
         let ends = self.areas.iter_mut().flat_map(|area| {
-            (0..area.geometry.dies()).map(|die| area.nand.idle_at(die, at)).collect::<Vec<Time>>()
+            area.geometry.all_dies().map(|die| area.nand.idle_at(die, at)).collect::<Vec<Time>>()
         });
         Ok(ends.max().unwrap_or(at))
     }
@@ -356,15 +356,15 @@ impl<S: Store> Controller for BlockMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn prefetch(&self, unit: u32) {
-        prefetch_index(&self.place, unit as usize);
+    fn prefetch(&self, lpa: Lpa) {
+        prefetch_index(&self.place, lpa.index());
     }
-    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn prefetch_writes(&self, _: impl Iterator<Item = Lpa>) {}
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
-    fn is_mapped(&self, lpa: u32) -> bool {
-        self.place[lpa as usize] != NOTHING
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.place[lpa.index()] != NOTHING
     }
 
     fn capacity_units(&self) -> u32 {
@@ -401,8 +401,8 @@ impl<S: Store> Controller for BlockMap<S> {
         ControllerError::check_extent(extent, self.config.logical_units)?;
         let start = at + self.config.overhead;
         if self.config.trim && extent.count > 0 {
-            self.place[extent.start as usize..extent.end() as usize].fill(NOTHING);
-            let (first, last) = (self.split(extent.start).0, self.split(extent.start + extent.count - 1).0);
+            self.place[extent.start.index()..extent.end() as usize].fill(NOTHING);
+            let (first, last) = (self.split(extent.start).0, self.split(extent.start + (extent.count - 1)).0);
             (first..=last).for_each(|lbn| self.drop_if_empty(start, lbn));
             self.stats.host_trim_units += extent.count as u64;
         }

@@ -15,7 +15,7 @@ use crate::spare::{self, Kind, Spare};
 use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Time};
 
 /// What a power cut leaves of a controller: its arrays.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct BlockMapMedia<S: Store> {
 #[derive(Clone, Copy, Debug)]
 struct Found {
     address: u32,
-    lpa: u32,
+    lpa: Lpa,
     sequence: u64,
     stamp: u64,
 }
@@ -77,7 +77,7 @@ impl<S: Store> BlockMap<S> {
         map.drop_merged(&mut scanned);
         let mut newest = vec![0; map.place.len()];
         for found in scanned.iter().flat_map(|block| &block.found) {
-            let newest = &mut newest[found.lpa as usize];
+            let newest = &mut newest[found.lpa.index()];
             *newest = found.sequence.max(*newest);
         }
         map.place_logged(&scanned, &newest);
@@ -125,7 +125,7 @@ impl<S: Store> BlockMap<S> {
 
     fn decode(&mut self, area: usize, page: u32) -> Option<Spare> {
         let spare = spare::peek(&self.areas[area].nand, Ppa(page), &mut self.page).ok()?;
-        (spare.lpa < self.config.logical_units).then_some(spare)
+        (spare.lpa.0 < self.config.logical_units).then_some(spare)
     }
 
     /// The logical block whose data block this could be.
@@ -161,8 +161,8 @@ impl<S: Store> BlockMap<S> {
     fn place_logged(&mut self, scanned: &[Scanned], newest: &[u64]) {
         let logs = scanned.iter().filter(|block| block.fits.is_none());
         for found in logs.flat_map(|block| &block.found) {
-            if found.sequence == newest[found.lpa as usize] {
-                self.place[found.lpa as usize] = found.address;
+            if found.sequence == newest[found.lpa.index()] {
+                self.place[found.lpa.index()] = found.address;
             }
         }
     }
@@ -177,15 +177,15 @@ impl<S: Store> BlockMap<S> {
             let Some(lbn) = of_one[0].fits else { continue };
             let kept = self.fewest_blocks(of_one, newest);
             let Some((data, beside)) = kept.split_first() else { continue };
-            for found in data.found.iter().filter(|found| found.sequence == newest[found.lpa as usize]) {
-                self.place[found.lpa as usize] = IN_PLACE;
+            for found in data.found.iter().filter(|found| found.sequence == newest[found.lpa.index()]) {
+                self.place[found.lpa.index()] = IN_PLACE;
             }
-            let home = self.home(lbn) as usize;
+            let home = self.home(lbn).index();
             self.unmapped[home] -= 1;
             self.data[lbn as usize] = data.block;
             for rest in beside {
-                for found in rest.found.iter().filter(|found| found.sequence == newest[found.lpa as usize]) {
-                    let place = &mut self.place[found.lpa as usize];
+                for found in rest.found.iter().filter(|found| found.sequence == newest[found.lpa.index()]) {
+                    let place = &mut self.place[found.lpa.index()];
                     *place = if *place == NOTHING { found.address } else { *place };
                 }
                 rests.push((lbn, rest.block));
@@ -198,13 +198,13 @@ impl<S: Store> BlockMap<S> {
     /// that holds every newest page not in a log block, or else the oldest ones that together hold them (a
     /// younger one is the target of a cut merge and holds only copies). The first is the data block.
     fn fewest_blocks<'a>(&self, of_one: &[&'a Scanned], newest: &[u64]) -> Vec<&'a Scanned> {
-        let is_newest = |found: &&Found| found.sequence == newest[found.lpa as usize];
+        let is_newest = |found: &&Found| found.sequence == newest[found.lpa.index()];
         let held = |block: &Scanned| block.found.iter().filter(is_newest).count();
         let wanted = |block: &'a Scanned| {
             let found = block.found.iter().filter(is_newest).map(|found| found.lpa);
-            found.filter(|&lpa| self.place[lpa as usize] == NOTHING).collect::<Vec<u32>>()
+            found.filter(|&lpa| self.place[lpa.index()] == NOTHING).collect::<Vec<Lpa>>()
         };
-        let mut all: Vec<u32> = of_one.iter().flat_map(|block| wanted(block)).collect();
+        let mut all: Vec<Lpa> = of_one.iter().flat_map(|block| wanted(block)).collect();
         all.sort_unstable();
         all.dedup();
         let complete = of_one.iter().filter(|block| wanted(block).len() == all.len() && held(block) > 0);
@@ -231,7 +231,7 @@ impl<S: Store> BlockMap<S> {
         data.chain(rests.iter().map(|&(_, block)| block)).for_each(|block| used[DATA][block as usize] = true);
         let mut logs: Vec<&Scanned> = scanned
             .iter()
-            .filter(|block| block.found.iter().any(|found| self.place[found.lpa as usize] == found.address))
+            .filter(|block| block.found.iter().any(|found| self.place[found.lpa.index()] == found.address))
             .filter(|block| !used[block.area][block.block as usize])
             .collect();
         logs.sort_by_key(|block| block.begun);
@@ -248,7 +248,7 @@ impl<S: Store> BlockMap<S> {
                     let die = self.areas[area].die_of(block);
                     // It may have been opened in SLC mode and not written to.
                     self.areas[area].nand.set_slc(BlockId(block), false);
-                    self.areas[area].free[die as usize].push(block);
+                    self.areas[area].free[die.index()].push(block);
                 } else {
                     self.release(at, area, block, Cause::Recovery);
                 }
@@ -260,7 +260,7 @@ impl<S: Store> BlockMap<S> {
     /// Adopts a block of newest pages out of place as a log block, or returns why this controller cannot have such a
     /// block.
     fn adopt_log_block(&mut self, log: &Scanned) -> Result<(), String> {
-        let named = |found: &&Found| self.place[found.lpa as usize] == found.address;
+        let named = |found: &&Found| self.place[found.lpa.index()] == found.address;
         let strange = |why| Err(format!("block {} of array {} {why}", log.block, log.area));
         let die = self.areas[log.area].die_of(log.block);
         match self.config.log {

@@ -3,7 +3,7 @@
 
 use super::{BlockMap, Cause, DATA, NOTHING};
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Die, Time};
 
 impl<S: Store> BlockMap<S> {
     /// Moves the least worn data block of each die whose erase counts have diverged too far.
@@ -13,20 +13,20 @@ impl<S: Store> BlockMap<S> {
         // This examines every block, so not too often.
         if self.erased >= (self.areas[DATA].geometry.blocks() / 8).max(16) {
             self.erased = 0;
-            for die in 0..self.areas[DATA].geometry.dies() {
+            for die in self.areas[DATA].geometry.all_dies() {
                 self.level_die(at, die, threshold);
             }
         }
     }
 
-    fn level_die(&mut self, at: Time, die: u32, threshold: u32) {
+    fn level_die(&mut self, at: Time, die: Die, threshold: u32) {
         let dies = self.areas[DATA].geometry.dies();
         let cells = self.areas[DATA].nand.cells();
         // A logical block with its own log block is merged soon anyway.
         let own_log = |lbn: u32| {
             self.fast.sequential.is_some_and(|open| open.lbn == lbn) || self.bast.of(lbn).is_some()
         };
-        let settled = (die..self.data.len() as u32).step_by(dies as usize).filter(|&lbn| {
+        let settled = (die.0..self.data.len() as u32).step_by(dies as usize).filter(|&lbn| {
             let block = self.data[lbn as usize];
             block != NOTHING && !cells.is_bad(BlockId(block)) && !own_log(lbn)
         });

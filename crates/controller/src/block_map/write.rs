@@ -6,12 +6,12 @@ use crate::ControllerError;
 use crate::spare::{Kind, Spare};
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Extent, Time};
+use nvlab_units::{BlockId, Extent, Lpa, Time};
 
 /// A page being written by the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostPage<'a> {
-    pub lpa: u32,
+    pub lpa: Lpa,
     pub lbn: u32,
     pub offset: u32,
     /// Pages of the same request behind it in its logical block.
@@ -81,12 +81,12 @@ impl<S: Store> BlockMap<S> {
             }
             block = self.areas[DATA].take(home)?;
             self.data[page.lbn as usize] = block;
-            self.unmapped[home as usize] -= 1;
+            self.unmapped[home.index()] -= 1;
         }
         if !self.areas[DATA].is_bad(block)
             && let Ok(end) = self.program_host(at, DATA, block, page.offset, page)
         {
-            self.place[page.lpa as usize] = IN_PLACE;
+            self.place[page.lpa.index()] = IN_PLACE;
             self.stats.in_place_units += 1;
             return Ok(Some(end));
         }
@@ -197,7 +197,7 @@ impl<S: Store> BlockMap<S> {
         };
         // Only now: until all are programmed, the old pages are the newest.
         for page in (0..count).map(&page) {
-            self.place[page.lpa as usize] = self.areas[DATA].first_page(target) + page.offset;
+            self.place[page.lpa.index()] = self.areas[DATA].first_page(target) + page.offset;
         }
         self.merge_into(at, lbn, Some(target), Cause::Full)?;
         self.stats.full_merges += 1;
@@ -212,7 +212,7 @@ impl<S: Store> BlockMap<S> {
         self.drop_logs_of(at, lbn, Cause::Trim);
         let block = std::mem::replace(&mut self.data[lbn as usize], NOTHING);
         if block != NOTHING {
-            let home = self.home(lbn) as usize;
+            let home = self.home(lbn).index();
             self.unmapped[home] += 1;
             self.release(at, DATA, block, Cause::Trim);
         }

@@ -4,7 +4,7 @@ use super::Cached;
 use super::lines::TOGETHER;
 use crate::{Background, Controller, ControllerError, read_in_one, write_in_one};
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{Extent, Served, Time};
+use nvlab_units::{Extent, Lpa, Served, Time};
 
 impl<F: Controller, S: Store> Cached<F, S> {
     /// Loads `bytes` at `offset`, word by word.
@@ -187,7 +187,7 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         let most = TOGETHER.min(self.config.sets);
         let (mut end, mut done) = (at, 0);
         while done < extent.count {
-            let line = extent.start + done;
+            let line = extent.start.0 + done;
             let (count, found) = self.alike(line, most.min(extent.count - done));
             if !found {
                 self.fetch(at, at, (line, count), false)?;
@@ -212,7 +212,7 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
         let mut end = at;
         for nth in 0..extent.count {
             let data = data.get(nth as usize * bytes..(nth as usize + 1) * bytes).unwrap_or(&[]);
-            end = end.max(self.write_line(at, extent.start + nth, data)?);
+            end = end.max(self.write_line(at, extent.start.0 + nth, data)?);
         }
         Ok(Served { start: at, end })
     }
@@ -241,9 +241,9 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
     /// between, the written data is still there.
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         ControllerError::check_extent(extent, self.lines)?;
-        let served = self.behind.trim(at, self.units(extent.start, extent.count))?;
+        let served = self.behind.trim(at, self.units(extent.start.0, extent.count))?;
         for line in extent.units() {
-            if let Some(frame) = self.table.find(line) {
+            if let Some(frame) = self.table.find(line.0) {
                 self.cleaned(frame, at);
                 self.table.drop(frame);
             }
@@ -266,17 +266,17 @@ impl<F: Controller, S: Store> Controller for Cached<F, S> {
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
-    fn is_mapped(&self, unit: u32) -> bool {
-        let units = self.units(unit, 1);
-        self.table.find(unit).is_some() || units.units().any(|unit| self.behind.is_mapped(unit))
+    fn is_mapped(&self, line: Lpa) -> bool {
+        let units = self.units(line.0, 1);
+        self.table.find(line.0).is_some() || units.units().any(|unit| self.behind.is_mapped(unit))
     }
     #[inline]
-    fn prefetch(&self, unit: u32) {
-        self.table.prefetch(unit);
-        self.behind.prefetch(unit.saturating_mul(self.line_units));
+    fn prefetch(&self, line: Lpa) {
+        self.table.prefetch(line.0);
+        self.behind.prefetch(Lpa(line.0.saturating_mul(self.line_units)));
     }
     /// Which lines will be written back is unknown.
-    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn prefetch_writes(&self, _: impl Iterator<Item = Lpa>) {}
 }
 
 impl<F: Background, S: Store> Background for Cached<F, S> {

@@ -6,7 +6,7 @@ use super::stride::Ahead;
 use super::table::{AHEAD, DIRTY, FILLING, NO_LINE, USED};
 use crate::{Controller, ControllerError};
 use nvlab_medium::Store;
-use nvlab_units::{Extent, Served, Span, Time};
+use nvlab_units::{Extent, Lpa, Served, Span, Time};
 
 /// Maximum number of lines read from the controller below in one request.
 pub(super) const TOGETHER: u32 = 64;
@@ -14,7 +14,7 @@ pub(super) const TOGETHER: u32 = 64;
 impl<F: Controller, S: Store> Cached<F, S> {
     /// The units of consecutive lines in the controller behind.
     pub(super) fn units(&self, line: u32, count: u32) -> Extent {
-        Extent { start: line * self.line_units, count: count * self.line_units }
+        Extent { start: Lpa(line * self.line_units), count: count * self.line_units }
     }
 
     /// The address of a frame in the memory.

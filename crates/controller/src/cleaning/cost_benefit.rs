@@ -5,7 +5,7 @@
 
 use super::CleaningPolicy;
 use crate::table::BlockTable;
-use nvlab_units::BlockId;
+use nvlab_units::{BlockId, Die};
 use serde::{Deserialize, Serialize};
 
 /// See the module.
@@ -23,7 +23,7 @@ pub(super) fn of(table: &BlockTable, block: BlockId, now: u64) -> f64 {
 }
 
 impl CleaningPolicy for CostBenefit {
-    fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId> {
+    fn choose(&mut self, table: &BlockTable, die: Die, now: u64) -> Option<BlockId> {
         let gaining = table.closed(die).filter(|&block| table.gains(block));
         gaining.max_by(|&a, &b| of(table, a, now).total_cmp(&of(table, b, now)))
     }

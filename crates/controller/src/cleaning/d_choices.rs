@@ -3,7 +3,7 @@
 
 use super::CleaningPolicy;
 use crate::table::{BlockState, BlockTable};
-use nvlab_units::{BlockId, Rng};
+use nvlab_units::{BlockId, Die, Rng};
 use serde::{Deserialize, Serialize};
 
 /// See the module.
@@ -21,9 +21,9 @@ impl DChoices {
 }
 
 impl CleaningPolicy for DChoices {
-    fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
+    fn choose(&mut self, table: &BlockTable, die: Die, _now: u64) -> Option<BlockId> {
         let blocks = table.blocks_per_die();
-        let first = die * blocks;
+        let first = die.0 * blocks;
         let mut best: Option<BlockId> = None;
         let mut drawn = 0;
         // Blocks that are not closed are drawn again; there are few, so only tiny arrays reach the bound.

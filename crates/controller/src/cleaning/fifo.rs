@@ -5,7 +5,7 @@
 use super::CleaningPolicy;
 use super::list::Lists;
 use crate::table::BlockTable;
-use nvlab_units::BlockId;
+use nvlab_units::{BlockId, Die};
 use serde::{Deserialize, Serialize};
 
 /// See the module.
@@ -23,12 +23,12 @@ impl Fifo {
 
 impl CleaningPolicy for Fifo {
     fn closed(&mut self, table: &BlockTable, block: BlockId) {
-        self.lists.push(table.die_of(block) as usize, block);
+        self.lists.push(table.die_of(block).index(), block);
     }
     fn taken(&mut self, table: &BlockTable, block: BlockId) {
-        self.lists.unlink(table.die_of(block) as usize, block);
+        self.lists.unlink(table.die_of(block).index(), block);
     }
-    fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
-        self.lists.iter(die as usize).find(|&block| table.gains(block))
+    fn choose(&mut self, table: &BlockTable, die: Die, _now: u64) -> Option<BlockId> {
+        self.lists.iter(die.index()).find(|&block| table.gains(block))
     }
 }

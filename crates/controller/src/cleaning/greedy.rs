@@ -7,7 +7,7 @@
 use super::CleaningPolicy;
 use super::list::Lists;
 use crate::table::BlockTable;
-use nvlab_units::BlockId;
+use nvlab_units::{BlockId, Die};
 use serde::{Deserialize, Serialize};
 
 /// See the module.
@@ -29,8 +29,8 @@ impl Greedy {
     }
 
     #[inline]
-    fn list(&self, die: u32, live: u32) -> usize {
-        (die * self.stride + live) as usize
+    fn list(&self, die: Die, live: u32) -> usize {
+        (die.0 * self.stride + live) as usize
     }
 }
 
@@ -38,7 +38,7 @@ impl CleaningPolicy for Greedy {
     fn closed(&mut self, table: &BlockTable, block: BlockId) {
         let (die, live) = (table.die_of(block), table.kept(block));
         self.lists.push(self.list(die, live), block);
-        self.lowest[die as usize] = self.lowest[die as usize].min(live);
+        self.lowest[die.index()] = self.lowest[die.index()].min(live);
     }
 
     #[inline]
@@ -46,7 +46,7 @@ impl CleaningPolicy for Greedy {
         let (die, live) = (table.die_of(block), table.kept(block));
         self.lists.unlink(self.list(die, live + 1), block);
         self.lists.push(self.list(die, live), block);
-        let lowest = &mut self.lowest[die as usize];
+        let lowest = &mut self.lowest[die.index()];
         *lowest = (*lowest).min(live);
     }
 
@@ -55,13 +55,13 @@ impl CleaningPolicy for Greedy {
         self.lists.unlink(self.list(die, table.kept(block)), block);
     }
 
-    fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
-        while self.lowest[die as usize] < self.stride {
-            let live = self.lowest[die as usize];
+    fn choose(&mut self, table: &BlockTable, die: Die, _now: u64) -> Option<BlockId> {
+        while self.lowest[die.index()] < self.stride {
+            let live = self.lowest[die.index()];
             if let Some(block) = self.lists.first(self.list(die, live)) {
                 return Some(block).filter(|&block| table.gains(block));
             }
-            self.lowest[die as usize] += 1;
+            self.lowest[die.index()] += 1;
         }
         None
     }

@@ -26,7 +26,7 @@ use d_choices::DChoices;
 use fifo::Fifo;
 use gathering::Gathering;
 use greedy::Greedy;
-use nvlab_units::BlockId;
+use nvlab_units::{BlockId, Die};
 use serde::{Deserialize, Serialize};
 use windowed_greedy::WindowedGreedy;
 
@@ -82,7 +82,7 @@ pub trait CleaningPolicy {
     fn taken(&mut self, _table: &BlockTable, _block: BlockId) {}
     /// The closed block of `die` to clean, at time `now` in host units written; `None` if cleaning no block
     /// would gain space.
-    fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId>;
+    fn choose(&mut self, table: &BlockTable, die: Die, now: u64) -> Option<BlockId>;
 }
 
 /// A policy, chosen at run time; dispatch is one predictable branch.
@@ -138,7 +138,7 @@ impl CleaningPolicy for Policy {
     fn taken(&mut self, table: &BlockTable, block: BlockId) {
         each!(self, policy => policy.taken(table, block))
     }
-    fn choose(&mut self, table: &BlockTable, die: u32, now: u64) -> Option<BlockId> {
+    fn choose(&mut self, table: &BlockTable, die: Die, now: u64) -> Option<BlockId> {
         each!(self, policy => policy.choose(table, die, now))
     }
 }
@@ -199,7 +199,7 @@ mod tests {
                         }
                     }
                     _ => {
-                        let die = rng.below(dies as u64) as u32;
+                        let die = Die(rng.below(dies as u64) as u32);
                         let Some(victim) = policy.choose(&table, die, now) else {
                             let gains = |&b: &BlockId| table.die_of(b) == die && table.gains(b);
                             assert!(!order.iter().any(gains), "{kind:?} finds no victim");
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    fn check(kind: Cleaning, table: &BlockTable, order: &[BlockId], die: u32, now: u64, victim: BlockId) {
+    fn check(kind: Cleaning, table: &BlockTable, order: &[BlockId], die: Die, now: u64, victim: BlockId) {
         let mine: Vec<BlockId> =
             order.iter().copied().filter(|b| table.die_of(*b) == die && table.gains(*b)).collect();
         let fewest = |blocks: &[BlockId]| blocks.iter().map(|&b| table.live(b)).min().unwrap();

@@ -4,7 +4,7 @@
 use super::CleaningPolicy;
 use super::list::Lists;
 use crate::table::BlockTable;
-use nvlab_units::BlockId;
+use nvlab_units::{BlockId, Die};
 use serde::{Deserialize, Serialize};
 
 /// See the module.
@@ -24,13 +24,13 @@ impl WindowedGreedy {
 
 impl CleaningPolicy for WindowedGreedy {
     fn closed(&mut self, table: &BlockTable, block: BlockId) {
-        self.lists.push(table.die_of(block) as usize, block);
+        self.lists.push(table.die_of(block).index(), block);
     }
     fn taken(&mut self, table: &BlockTable, block: BlockId) {
-        self.lists.unlink(table.die_of(block) as usize, block);
+        self.lists.unlink(table.die_of(block).index(), block);
     }
-    fn choose(&mut self, table: &BlockTable, die: u32, _now: u64) -> Option<BlockId> {
-        let list = die as usize;
+    fn choose(&mut self, table: &BlockTable, die: Die, _now: u64) -> Option<BlockId> {
+        let list = die.index();
         let window = self.lists.iter(list).take(self.window as usize);
         let emptiest = window.min_by_key(|&block| table.kept(block)).filter(|&block| table.gains(block));
         // A window full of live data gains nothing: continue after it.

@@ -4,7 +4,7 @@
 //! FIFO is a number that only increases; its slot is that modulo the number of slots.
 
 use super::NOTHING;
-use nvlab_units::Ticket;
+use nvlab_units::{Die, Ticket};
 
 /// A slot.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Slot {
     /// The pool it came from and will be flushed to (sections 4.3 and 4.4).
     pub origin: u32,
     /// The die and ticket of its flush, once queued; the default ticket if there is nothing to wait for.
-    pub die: u32,
+    pub die: Die,
     pub ticket: Ticket,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Buffer {
 impl Buffer {
     /// An empty ring; with 0 pages there is one slot, in which a page waits for its program.
     pub fn new(pages: u32, flush_at: u32) -> Buffer {
-        let empty = Slot { owner: NOTHING, origin: 0, die: 0, ticket: Ticket::default() };
+        let empty = Slot { owner: NOTHING, origin: 0, die: Die(0), ticket: Ticket::default() };
         Buffer { slots: vec![empty; pages.max(1) as usize], taken: 0, flushed: 0, flush_at: flush_at as u64 }
     }
 

@@ -11,7 +11,7 @@ use super::{Envy, NOTHING, Role};
 use crate::cleaning::gathering::{self, Moves, Partition};
 use crate::cleaning::{SegmentCleaning, choose_segment};
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Ppa, Span, Ticket, Time};
+use nvlab_units::{BlockId, Die, Ppa, Span, Ticket, Time};
 use std::collections::VecDeque;
 
 /// Table entries read together, so that their cache misses overlap.
@@ -27,7 +27,7 @@ pub(super) enum CopyCause {
 
 /// The state of a die.
 #[derive(Clone, Debug)]
-pub(super) struct Die {
+pub(super) struct DieState {
     /// The erased segment, or one whose erase is queued; none while `leaving`.
     pub spare: u32,
     /// The segment whose copies are queued, and their ticket on the die's lane.
@@ -36,9 +36,9 @@ pub(super) struct Die {
     pub in_flight: VecDeque<Completion>,
 }
 
-impl Default for Die {
-    fn default() -> Die {
-        Die { spare: NO_SEGMENT, leaving: None, in_flight: VecDeque::new() }
+impl Default for DieState {
+    fn default() -> DieState {
+        DieState { spare: NO_SEGMENT, leaving: None, in_flight: VecDeque::new() }
     }
 }
 
@@ -91,7 +91,7 @@ impl<S: Store> Envy<S> {
     /// Puts the spare of a die in the place of a segment, with this place in the order.
     fn begin_leaving(&mut self, at: Time, victim: u32, order: u64, in_place: bool) -> u32 {
         let die = self.die_of_segment(victim);
-        let target = std::mem::replace(&mut self.dies[die as usize].spare, NO_SEGMENT);
+        let target = std::mem::replace(&mut self.dies[die.index()].spare, NO_SEGMENT);
         assert_ne!(target, NO_SEGMENT, "die {die} has no erased segment");
         let (pool, birth) = (self.segments[victim as usize].pool, self.segments[victim as usize].birth);
         let leaving = &mut self.segments[victim as usize];
@@ -105,10 +105,10 @@ impl<S: Store> Envy<S> {
     }
 
     /// Notes that all copies out of a segment are queued.
-    pub(super) fn left(&mut self, die: u32, victim: u32) {
+    pub(super) fn left(&mut self, die: Die, victim: u32) {
         let segment = &self.segments[victim as usize];
         assert_eq!(segment.live, 0, "segment {victim}: {segment:?}");
-        self.dies[die as usize].leaving = Some((victim, self.nor.last(die)));
+        self.dies[die.index()].leaving = Some((victim, self.nor.last(die)));
         self.leaving += 1;
     }
 
@@ -229,15 +229,15 @@ impl<S: Store> Envy<S> {
         time.add_many(each, pages as u64);
     }
 
-    pub(super) fn die_of_segment(&self, segment: u32) -> u32 {
+    pub(super) fn die_of_segment(&self, segment: u32) -> Die {
         self.layout.die_of(BlockId(segment))
     }
 
     /// Ensures that a die has its spare; returns when that was possible. `None`: the copies out of a segment
     /// are not done at `at`, and `force` is not set.
-    pub(super) fn spare_ready(&mut self, at: Time, die: u32, force: bool) -> Option<Time> {
+    pub(super) fn spare_ready(&mut self, at: Time, die: Die, force: bool) -> Option<Time> {
         let mut now = at;
-        while let Some((segment, ticket)) = self.dies[die as usize].leaving {
+        while let Some((segment, ticket)) = self.dies[die.index()].leaving {
             if force {
                 now = self.wait_for_leaving(segment, die, ticket, now);
             } else if !self.has_left(segment, die, ticket, now) {
@@ -250,7 +250,7 @@ impl<S: Store> Envy<S> {
 
     /// Erases, on every die, the segment whose copies are done.
     pub(super) fn erase_left(&mut self, at: Time) {
-        for die in 0..self.dies.len() as u32 {
+        for die in self.nor.geometry().all_dies() {
             self.spare_ready(at, die, false);
         }
     }
@@ -266,8 +266,8 @@ impl<S: Store> Envy<S> {
         segment.erases += 1;
         self.record_segment(at, number);
         self.queue_erase(at, number);
-        self.dies[die as usize].spare = number;
-        if self.dies[die as usize].leaving.take().is_some() {
+        self.dies[die.index()].spare = number;
+        if self.dies[die.index()].leaving.take().is_some() {
             self.leaving -= 1;
         }
         if !in_place {
@@ -282,18 +282,17 @@ impl<S: Store> Envy<S> {
         let erased = self.nor.erase(at.max(self.written), BlockId(number));
         let ticket = erased.expect("an erase of a part without faults");
         if S::KEEPS {
-            self.dies[die as usize].in_flight.push_back(Completion::erase(ticket, number));
+            self.dies[die.index()].in_flight.push_back(Completion::erase(ticket, number));
         }
         self.stats.erases += 1;
     }
 
     /// If a segment just cleaned is much more worn than the least worn of its die, moves the data of the latter,
     /// which is the coldest, there.
-    fn level_wear(&mut self, at: Time, die: u32, oldest: u32) {
+    fn level_wear(&mut self, at: Time, die: Die, oldest: u32) {
         let Some(spread) = self.config.wear_spread else { return };
-        let blocks = self.nor.geometry().blocks_per_die;
-        let in_service = (die * blocks..(die + 1) * blocks)
-            .filter(|&segment| self.segments[segment as usize].role == Role::InService);
+        let segments = self.nor.geometry().blocks_of(die).map(|block| block.0);
+        let in_service = segments.filter(|&segment| self.segments[segment as usize].role == Role::InService);
         let Some(youngest) = in_service.min_by_key(|&segment| self.segments[segment as usize].erases) else {
             return;
         };

@@ -14,7 +14,7 @@ use super::segments::Moving;
 use super::table::Record;
 use super::{Envy, NOTHING, Role, SHADOW, SLOT};
 use nvlab_medium::Store;
-use nvlab_units::{Ppa, Ticket, Time};
+use nvlab_units::{Die, Lpa, Ppa, Ticket, Time};
 
 /// A queued operation that is recorded when it is done.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ enum What {
     /// A page was programmed with the contents of page `lpa`, or of its shadow, at `from`.
     Program {
         page: u32,
-        lpa: u32,
+        lpa: Lpa,
         from: u32,
     },
     Erase {
@@ -109,63 +109,63 @@ impl<S: Store> Envy<S> {
     }
 
     /// The location of a page according to the table in SRAM.
-    pub(super) fn durable_entry(&self, lpa: u32) -> u32 {
+    pub(super) fn durable_entry(&self, lpa: Lpa) -> u32 {
         let mut bytes = [0; 4];
-        self.sram.peek(self.map.entry(lpa), &mut bytes);
+        self.sram.peek(self.map.entry(lpa.0), &mut bytes);
         u32::from_le_bytes(bytes).wrapping_sub(1)
     }
 
-    fn durable_shadow(&self, shadow: u32) -> (u64, u32, u32) {
+    fn durable_shadow(&self, shadow: u32) -> (u64, Lpa, u32) {
         let mut bytes = [0; 16];
         self.sram.peek(self.map.shadow(shadow), &mut bytes);
         let mut record = Record::from(bytes);
-        (record.u64(), record.u32(), record.u32().wrapping_sub(1))
+        (record.u64(), Lpa(record.u32()), record.u32().wrapping_sub(1))
     }
 
     /// The shadows of the transaction in SRAM: page and old location.
-    pub(super) fn durable_shadows(&self) -> Vec<(u32, u32)> {
+    pub(super) fn durable_shadows(&self) -> Vec<(Lpa, u32)> {
         let number = self.transaction.number;
         let all = (0..self.config.transaction_pages).map(|shadow| self.durable_shadow(shadow));
         all.take_while(|shadow| shadow.0 == number).map(|(_, lpa, old)| (lpa, old)).collect()
     }
 
-    fn shadow_record(&self, lpa: u32, old: u32) -> Record<16> {
-        Record::new().with_u64(self.transaction.number).with_u32(lpa).with_u32(old.wrapping_add(1))
+    fn shadow_record(&self, lpa: Lpa, old: u32) -> Record<16> {
+        Record::new().with_u64(self.transaction.number).with_u32(lpa.0).with_u32(old.wrapping_add(1))
     }
 
     /// Publishes a copy on write: page, slot record and shadow during the transfer of the page, then the table entry in
     /// one word. The bytes are in `self.page`, including the stored words: all of it becomes visible at once.
-    pub(super) fn publish(&mut self, (start, end): (Time, Time), place: u64, lpa: u32, shadow: Option<u32>) {
+    pub(super) fn publish(&mut self, (start, end): (Time, Time), place: u64, lpa: Lpa, shadow: Option<u32>) {
         let commit = end.before(self.sram.config().write.first).max(start);
         let slot = self.buffer.index(place);
         let origin = self.buffer.slots[slot as usize].origin;
         self.sram.write_during((start, commit), self.map.data(slot), &self.page);
-        let record: Record<16> = Record::new().with_u32(lpa).with_u32(origin).with_u64(place + 1);
+        let record: Record<16> = Record::new().with_u32(lpa.0).with_u32(origin).with_u64(place + 1);
         self.sram.write_during((start, commit), self.map.slot(slot), record.bytes());
         self.publish_shadow((start, commit), lpa, shadow);
         self.publish_entry((commit, end), lpa, SLOT | slot);
     }
 
-    fn publish_shadow(&mut self, times: (Time, Time), lpa: u32, shadow: Option<u32>) {
+    fn publish_shadow(&mut self, times: (Time, Time), lpa: Lpa, shadow: Option<u32>) {
         let Some(shadow) = shadow else { return };
         let record = self.shadow_record(lpa, self.durable_entry(lpa));
         self.sram.write_during(times, self.map.shadow(shadow), record.bytes());
     }
 
-    pub(super) fn publish_entry(&mut self, times: (Time, Time), lpa: u32, location: u32) {
+    pub(super) fn publish_entry(&mut self, times: (Time, Time), lpa: Lpa, location: u32) {
         let entry = location.wrapping_add(1).to_le_bytes();
-        self.sram.write_during(times, self.map.entry(lpa), &entry);
+        self.sram.write_during(times, self.map.entry(lpa.0), &entry);
         self.written = self.written.max(times.1);
     }
 
-    pub(super) fn publish_trim(&mut self, (start, end): (Time, Time), lpa: u32, shadow: Option<u32>) {
+    pub(super) fn publish_trim(&mut self, (start, end): (Time, Time), lpa: Lpa, shadow: Option<u32>) {
         let commit = end.before(self.sram.config().write.first).max(start);
         self.publish_shadow((start, commit), lpa, shadow);
         self.publish_entry((commit, end), lpa, NOTHING);
     }
 
     /// Points the table entry of a page back to its shadow.
-    pub(super) fn publish_rollback(&mut self, times: (Time, Time), lpa: u32, shadow: u32) {
+    pub(super) fn publish_rollback(&mut self, times: (Time, Time), lpa: Lpa, shadow: u32) {
         let (_, _, old) = self.durable_shadow(shadow);
         self.publish_entry(times, lpa, old);
     }
@@ -208,12 +208,12 @@ impl<S: Store> Envy<S> {
         self.page = data;
         let ticket = programmed.unwrap_or_else(|error| panic!("page {page} was to be erased: {error}"));
         let lpa = match owner & SHADOW {
-            0 => owner,
+            0 => Lpa(owner),
             _ => self.transaction.shadows[(owner & !SHADOW) as usize].lpa,
         };
         let what = What::Program { page, lpa, from };
         let die = self.die_of(page);
-        self.dies[die as usize].in_flight.push_back(Completion { ticket, what });
+        self.dies[die.index()].in_flight.push_back(Completion { ticket, what });
         ticket
     }
 
@@ -223,7 +223,7 @@ impl<S: Store> Envy<S> {
             let mut waits_for_other = false;
             for die in 0..self.dies.len() {
                 while let Some(&Completion { ticket, what }) = self.dies[die].in_flight.front() {
-                    if !self.nor.is_done(die as u32, ticket, at) {
+                    if !self.nor.is_done(Die(die as u32), ticket, at) {
                         break;
                     }
                     if self.source_is_open(what) {
@@ -265,7 +265,7 @@ impl<S: Store> Envy<S> {
     fn can_apply(&mut self, at: Time) -> bool {
         (0..self.dies.len()).any(|die| match self.dies[die].in_flight.front() {
             Some(&Completion { ticket, what }) => {
-                self.nor.is_done(die as u32, ticket, at) && !self.source_is_open(what)
+                self.nor.is_done(Die(die as u32), ticket, at) && !self.source_is_open(what)
             }
             None => false,
         })
@@ -286,7 +286,7 @@ impl<S: Store> Envy<S> {
         match what {
             What::Program { page, lpa, from } => {
                 if self.durable_entry(lpa) == from {
-                    self.note(at, self.map.entry(lpa), &page.wrapping_add(1).to_le_bytes());
+                    self.note(at, self.map.entry(lpa.0), &page.wrapping_add(1).to_le_bytes());
                 }
                 self.move_shadow(at, lpa, from, page);
                 let segment = self.segment_of(page);
@@ -305,7 +305,7 @@ impl<S: Store> Envy<S> {
     }
 
     /// If the transaction holds the version that was copied, updates its location.
-    fn move_shadow(&mut self, at: Time, lpa: u32, from: u32, page: u32) {
+    fn move_shadow(&mut self, at: Time, lpa: Lpa, from: u32, page: u32) {
         if !self.transaction.open || !self.transaction.holds(lpa) {
             return;
         }
@@ -319,8 +319,8 @@ impl<S: Store> Envy<S> {
 
     /// Checks that the table in SRAM differs from the one in memory only by queued operations; for tests.
     pub(super) fn check_durable(&self) {
-        for lpa in 0..self.config.logical_pages {
-            let (durable, current) = (self.durable_entry(lpa), self.l2p[lpa as usize]);
+        for lpa in (0..self.config.logical_pages).map(Lpa) {
+            let (durable, current) = (self.durable_entry(lpa), self.l2p[lpa.index()]);
             let queued = |page: u32| {
                 self.dies.iter().flat_map(|die| &die.in_flight).any(|completion| {
                     matches!(completion.what, What::Program { page: to, lpa: of, .. } if (to, of) == (page, lpa))

@@ -6,12 +6,12 @@ use crate::ControllerError;
 use crate::cleaning::SegmentCleaning;
 use nvlab_medium::Store;
 use nvlab_medium::banks::Access;
-use nvlab_units::{Extent, Interruption, Served, Span, Ticket, Time};
+use nvlab_units::{Die, Extent, Interruption, Lpa, Served, Span, Ticket, Time};
 
 /// The requested part of one page.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    lpa: u32,
+    lpa: Lpa,
     /// First byte within the page, and how many.
     within: u32,
     bytes: u32,
@@ -31,7 +31,7 @@ impl<S: Store> Envy<S> {
         self.advance(at);
         let (mut first, mut now, mut done) = (None, at, 0);
         while let Some(part) = self.part(offset, bytes, done) {
-            let location = self.l2p[part.lpa as usize];
+            let location = self.l2p[part.lpa.index()];
             let (die, cycle) = self.reading(location);
             let words = self.words(part);
             let span = self.lookup(part.lpa) + (self.config.control + cycle) * words;
@@ -80,7 +80,7 @@ impl<S: Store> Envy<S> {
             return None;
         }
         let (offset, page) = (offset + done as u64, self.nor.geometry().unit_bytes);
-        let (lpa, within) = ((offset / page as u64) as u32, (offset % page as u64) as u32);
+        let (lpa, within) = (Lpa((offset / page as u64) as u32), (offset % page as u64) as u32);
         Some(Part { lpa, within, bytes: (bytes - done).min(page - within) })
     }
 
@@ -93,7 +93,7 @@ impl<S: Store> Envy<S> {
 
     /// The die and the cycle time of a read from a location.
     #[inline]
-    fn reading(&self, location: u32) -> (Option<u32>, Span) {
+    fn reading(&self, location: u32) -> (Option<Die>, Span) {
         match location & SLOT {
             0 => (Some(self.die_of(location)), self.nor.cells().config.timing.read[0]),
             _ => (None, self.sram.config().read.first),
@@ -101,18 +101,18 @@ impl<S: Store> Envy<S> {
     }
 
     #[inline]
-    pub(super) fn die_of(&self, page: u32) -> u32 {
+    pub(super) fn die_of(&self, page: u32) -> Die {
         self.layout.die_of(self.layout.block_of(nvlab_units::Ppa(page)))
     }
 
     /// The time to look up a page's mapping, on top of the access itself.
     #[inline]
-    fn lookup(&mut self, lpa: u32) -> Span {
+    fn lookup(&mut self, lpa: Lpa) -> Span {
         if self.mappings.is_empty() {
             return Span::ZERO;
         }
-        let place = lpa as usize % self.mappings.len();
-        if std::mem::replace(&mut self.mappings[place], lpa) == lpa {
+        let place = lpa.index() % self.mappings.len();
+        if std::mem::replace(&mut self.mappings[place], lpa.0) == lpa.0 {
             return Span::ZERO;
         }
         self.stats.mapping_misses += 1;
@@ -122,9 +122,9 @@ impl<S: Store> Envy<S> {
     /// Occupies the controller for a host access, and the die that is read, if any: `flash` is the die and the number
     /// of cycles.
     #[inline]
-    pub(super) fn access(&mut self, at: Time, flash: Option<(u32, u64)>, span: Span) -> Served {
+    pub(super) fn access(&mut self, at: Time, flash: Option<(Die, u64)>, span: Span) -> Served {
         if self.dies.len() == 1 {
-            return self.nor.occupy(at, 0, flash.map_or(0, |flash| flash.1), span);
+            return self.nor.occupy(at, Die(0), flash.map_or(0, |flash| flash.1), span);
         }
         let served = self.port.foreground(at, span, &Interruption::Wait);
         match flash {
@@ -145,7 +145,7 @@ impl<S: Store> Envy<S> {
         data: &[u8],
     ) -> Result<Served, ControllerError> {
         let Part { lpa, within, .. } = part;
-        let location = self.l2p[lpa as usize];
+        let location = self.l2p[lpa.index()];
         let to_hold = self.transaction.must_hold(lpa);
         self.stats.store_time += span;
         if location & SLOT != 0 && location != NOTHING && !to_hold {
@@ -164,7 +164,7 @@ impl<S: Store> Envy<S> {
         // Writes to SRAM are serialised, also if two hosts store at the same time.
         let ready = self.wait_for_slot(at.max(self.written)).max(self.written);
         // Only now: waiting may have moved the page.
-        let location = self.l2p[lpa as usize];
+        let location = self.l2p[lpa.index()];
         let mut copy = self.lookup(lpa);
         let mut flash = None;
         if location != NOTHING && !crosses {
@@ -201,21 +201,21 @@ impl<S: Store> Envy<S> {
 
     /// Takes the next slot of the ring for a page that was at `from`.
     #[inline]
-    fn take_slot(&mut self, lpa: u32, from: u32) -> u64 {
+    fn take_slot(&mut self, lpa: Lpa, from: u32) -> u64 {
         let origin = self.origin(lpa, from);
         let place = self.buffer.taken;
         let slot = self.buffer.index(place);
-        self.buffer.slots[slot as usize] = Slot { owner: lpa, origin, die: 0, ticket: Ticket::NEVER };
+        self.buffer.slots[slot as usize] = Slot { owner: lpa.0, origin, die: Die(0), ticket: Ticket::NEVER };
         self.buffer.taken += 1;
         self.pools[origin as usize].occupied += 1;
-        self.l2p[lpa as usize] = SLOT | slot;
+        self.l2p[lpa.index()] = SLOT | slot;
         place
     }
 
     /// The pool a page will be flushed to: under locality gathering the one it came from, otherwise that of the next
     /// die. If that pool is full, the emptiest.
     #[inline]
-    fn origin(&mut self, lpa: u32, from: u32) -> u32 {
+    fn origin(&mut self, lpa: Lpa, from: u32) -> u32 {
         let pools = self.pools.len() as u32;
         let asked = match self.config.cleaning {
             SegmentCleaning::Gathering(_) => match from {
@@ -245,13 +245,13 @@ impl<S: Store> Envy<S> {
 
     /// The position, among all pages, of a page without origin, which determines its partition.
     #[inline]
-    fn first_place(&mut self, lpa: u32) -> u32 {
+    fn first_place(&mut self, lpa: Lpa) -> u32 {
         match &mut self.arrived {
             Some(arrived) if *arrived < self.config.logical_pages => {
                 *arrived += 1;
                 *arrived - 1
             }
-            _ => lpa,
+            _ => lpa.0,
         }
     }
 
@@ -284,7 +284,7 @@ impl<S: Store> Envy<S> {
         self.advance(at);
         let (mut first, mut now) = (None, at);
         for (i, lpa) in extent.units().enumerate() {
-            let location = self.l2p[lpa as usize];
+            let location = self.l2p[lpa.index()];
             let (die, cycle) = self.reading(location);
             let span = self.lookup(lpa) + self.path_span(Access::even(cycle));
             let served = self.access(now, die.map(|die| (die, self.path_cycles())), span);
@@ -333,12 +333,12 @@ impl<S: Store> Envy<S> {
             let served = self.access(now, None, span);
             self.stats.store_time += span;
             self.stats.trimmed_pages += 1;
-            let location = self.l2p[lpa as usize];
+            let location = self.l2p[lpa.index()];
             let shadow = to_hold.then(|| self.hold(lpa, location));
             if !to_hold {
                 self.drop_location(location);
             }
-            self.l2p[lpa as usize] = NOTHING;
+            self.l2p[lpa.index()] = NOTHING;
             self.written = self.written.max(served.end);
             if S::KEEPS {
                 self.publish_trim((served.start, served.end), lpa, shadow);

@@ -74,11 +74,11 @@ pub use stats::EnvyStats;
 
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport, Region, Use};
 use buffer::Buffer;
-use clean::Die;
+use clean::DieState;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{BlockId, Bus, Extent, Lane, Layout, Ppa, Served, Span, Ticket, Time};
+use nvlab_units::{BlockId, Bus, Die, Extent, Lane, Layout, Lpa, Ppa, Served, Span, Ticket, Time};
 use prefetch_index::prefetch_index;
 use segments::{Moving, NO_SEGMENT, Pool, Role, Segment};
 use std::collections::VecDeque;
@@ -110,7 +110,7 @@ pub struct Envy<S: Store = ()> {
     first_pages: Vec<u32>,
     /// How many of them have been written so far, if they are placed in order of arrival.
     arrived: Option<u32>,
-    dies: Vec<Die>,
+    dies: Vec<DieState>,
     buffer: Buffer,
     transaction: Transaction,
     /// The cache of mappings: the page in each entry.
@@ -142,10 +142,8 @@ impl<S: Store> Envy<S> {
     pub fn new(config: EnvyConfig, nor: Nor<S>, sram: Ram<S>) -> Result<Envy<S>, String> {
         let mut envy = Envy::empty(config, nor, sram)?;
         let geometry = *envy.nor.geometry();
-        for die in 0..geometry.dies() {
-            let first = die * geometry.blocks_per_die;
-            let erased: Vec<u32> = (first..first + geometry.blocks_per_die).collect();
-            envy.assign_erased(die, erased);
+        for die in geometry.all_dies() {
+            envy.assign_erased(die, geometry.blocks_of(die).map(|block| block.0).collect());
         }
         envy.format();
         Ok(envy)
@@ -171,7 +169,7 @@ impl<S: Store> Envy<S> {
             p2l: vec![NOTHING; geometry.units() as usize],
             segments: erases.iter().map(|&erases| Segment::new(erases)).collect(),
             pools,
-            dies: vec![Die::default(); geometry.dies() as usize],
+            dies: vec![DieState::default(); geometry.dies() as usize],
             buffer: Buffer::new(config.buffer_pages, config.flush_at),
             transaction: Transaction::new(&config),
             mappings: vec![NOTHING; config.mapping_cache_entries as usize],
@@ -194,8 +192,8 @@ impl<S: Store> Envy<S> {
     }
 
     /// Distributes the erased segments of a die to the pools that need them; the last one is the spare.
-    fn assign_erased(&mut self, die: u32, mut erased: Vec<u32>) {
-        self.dies[die as usize].spare = erased.pop().expect("an erased segment in every die");
+    fn assign_erased(&mut self, die: Die, mut erased: Vec<u32>) {
+        self.dies[die.index()].spare = erased.pop().expect("an erased segment in every die");
         for pool in self.pools.iter_mut().filter(|pool| pool.die == die) {
             let used = pool.closed.len() as u32 + (pool.active != NO_SEGMENT) as u32;
             let missing = erased.len().min((pool.size - used) as usize);
@@ -368,7 +366,7 @@ impl<S: Store> Background for Envy<S> {
         self.advance(at);
         let mut end = at;
         loop {
-            for die in 0..self.dies.len() as u32 {
+            for die in self.nor.geometry().all_dies() {
                 end = end.max(self.nor.idle_at(die, at));
             }
             // Work that was waiting for this may now continue and queue more.
@@ -429,12 +427,12 @@ impl<S: Store> Controller for Envy<S> {
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
-    fn is_mapped(&self, lpa: u32) -> bool {
-        self.l2p[lpa as usize] != NOTHING
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.l2p[lpa.index()] != NOTHING
     }
     #[inline]
-    fn prefetch(&self, page: u32) {
-        prefetch_index(&self.l2p, page as usize);
+    fn prefetch(&self, page: Lpa) {
+        prefetch_index(&self.l2p, page.index());
     }
-    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn prefetch_writes(&self, _: impl Iterator<Item = Lpa>) {}
 }

@@ -16,7 +16,7 @@ use crate::RecoveryReport;
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{Geometry, Ticket, Time};
+use nvlab_units::{Geometry, Lpa, Ticket, Time};
 
 /// Counters in records never reach this: a larger one is damaged.
 const NUMBER_MAX: u64 = 1 << 62;
@@ -155,16 +155,16 @@ impl<S: Store> Envy<S> {
     }
 
     fn read_table(&mut self, at: Time) -> Result<Time, String> {
-        for lpa in 0..self.config.logical_pages {
+        for lpa in (0..self.config.logical_pages).map(Lpa) {
             let location = self.durable_entry(lpa);
             self.check_location(lpa, location)?;
-            self.l2p[lpa as usize] = location;
+            self.l2p[lpa.index()] = location;
         }
         let (word, cycle) = (self.sram.config().word_bytes as u64, self.sram.config().read.first);
         Ok(at + cycle * self.map.data(0).div_ceil(word))
     }
 
-    fn check_location(&self, lpa: u32, location: u32) -> Result<(), String> {
+    fn check_location(&self, lpa: Lpa, location: u32) -> Result<(), String> {
         let good = match location {
             NOTHING => true,
             slot if slot & SLOT != 0 => ((slot & !SLOT) as usize) < self.buffer.slots.len(),
@@ -184,10 +184,10 @@ impl<S: Store> Envy<S> {
         let mut now = at;
         for (lpa, old) in self.durable_shadows() {
             self.check_location(lpa, old)?;
-            if lpa >= self.config.logical_pages {
+            if lpa.0 >= self.config.logical_pages {
                 return Err(format!("a shadow of the transaction is damaged: it is of page {lpa}"));
             }
-            self.l2p[lpa as usize] = old;
+            self.l2p[lpa.index()] = old;
             self.publish_entry((now, now + cycle), lpa, old);
             now += cycle;
         }
@@ -215,8 +215,8 @@ impl<S: Store> Envy<S> {
             self.buffer.taken = self.buffer.taken.max(place);
         }
         self.buffer.flushed = self.buffer.taken;
-        for lpa in 0..self.config.logical_pages {
-            let location = self.l2p[lpa as usize];
+        for lpa in (0..self.config.logical_pages).map(Lpa) {
+            let location = self.l2p[lpa.index()];
             if location == NOTHING || location & SLOT == 0 {
                 continue;
             }
@@ -225,7 +225,7 @@ impl<S: Store> Envy<S> {
             if held.owner != NOTHING || places[slot] == 0 {
                 return Err(format!("the page table is damaged: slot {slot} holds page {lpa} and another"));
             }
-            (held.owner, held.ticket) = (lpa, Ticket::NEVER);
+            (held.owner, held.ticket) = (lpa.0, Ticket::NEVER);
             self.buffer.flushed = self.buffer.flushed.min(places[slot] - 1);
         }
         if self.buffer.waiting() > self.buffer.slots.len() as u64 {
@@ -236,8 +236,8 @@ impl<S: Store> Envy<S> {
 
     /// Rebuilds the reverse table, live pages and pools from the table.
     fn rebuild(&mut self) -> Result<(), String> {
-        for lpa in 0..self.config.logical_pages {
-            let location = self.l2p[lpa as usize];
+        for lpa in (0..self.config.logical_pages).map(Lpa) {
+            let location = self.l2p[lpa.index()];
             if location == NOTHING {
                 continue;
             }
@@ -248,7 +248,7 @@ impl<S: Store> Envy<S> {
             }
             let number = self.segment_of(location);
             let segment = &mut self.segments[number as usize];
-            let before = std::mem::replace(&mut self.p2l[location as usize], lpa);
+            let before = std::mem::replace(&mut self.p2l[location as usize], lpa.0);
             if before != NOTHING || segment.role == Role::Erased {
                 return Err(format!("the page table is damaged: page {location} of {lpa}, {segment:?}"));
             }
@@ -376,7 +376,7 @@ impl<S: Store> Envy<S> {
     /// Promises the end of everything queued, records it and returns it.
     pub(super) fn finish_all(&mut self, at: Time) -> Time {
         let mut end = at;
-        for die in 0..self.dies.len() as u32 {
+        for die in self.nor.geometry().all_dies() {
             let last = self.nor.last(die);
             end = end.max(self.nor.finish(die, last, at));
         }
@@ -386,9 +386,8 @@ impl<S: Store> Envy<S> {
 
     /// Distributes the erased segments to the pools and the dies.
     fn assign_all_erased(&mut self) {
-        let blocks = self.nor.geometry().blocks_per_die;
-        for die in 0..self.nor.geometry().dies() {
-            let all = die * blocks..(die + 1) * blocks;
+        for die in self.nor.geometry().all_dies() {
+            let all = self.nor.geometry().blocks_of(die).map(|block| block.0);
             let erased = all.filter(|&segment| self.segments[segment as usize].role == Role::Erased);
             let erased: Vec<u32> = erased.collect();
             for &segment in &erased {

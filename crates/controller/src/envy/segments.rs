@@ -7,7 +7,7 @@
 use super::config::pool_margin;
 use super::{EnvyConfig, NOTHING};
 use crate::cleaning::gathering::History;
-use nvlab_units::{Geometry, Ticket};
+use nvlab_units::{Die, Geometry, Ticket};
 use std::collections::VecDeque;
 
 /// No segment.
@@ -85,7 +85,7 @@ pub(super) struct Moving {
 /// Segments that share a write pointer.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
-    pub die: u32,
+    pub die: Die,
     /// Its number of segments.
     pub size: u32,
     /// The segment being filled.
@@ -110,7 +110,7 @@ pub(super) fn pools(config: &EnvyConfig, geometry: &Geometry) -> Vec<Pool> {
         let place = number / dies;
         let size = segments * (place + 1) / per_die - segments * place / per_die;
         Pool {
-            die: number % dies,
+            die: Die(number % dies),
             size,
             active: NO_SEGMENT,
             closed: VecDeque::with_capacity(size as usize + 1),

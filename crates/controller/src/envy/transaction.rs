@@ -11,12 +11,12 @@
 use super::{Envy, EnvyConfig, NOTHING, SHADOW, SLOT};
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_units::{Served, Span, Time};
+use nvlab_units::{Lpa, Served, Span, Time};
 
 /// The old version of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shadow {
-    pub lpa: u32,
+    pub lpa: Lpa,
     pub location: u32,
 }
 
@@ -47,12 +47,12 @@ impl Transaction {
 
     /// True if a page that is about to change needs a shadow first.
     #[inline]
-    pub fn must_hold(&self, lpa: u32) -> bool {
+    pub fn must_hold(&self, lpa: Lpa) -> bool {
         self.open && !self.holds(lpa)
     }
 
-    pub fn holds(&self, lpa: u32) -> bool {
-        self.held[lpa as usize / 64] & 1 << (lpa % 64) != 0
+    pub fn holds(&self, lpa: Lpa) -> bool {
+        self.held[lpa.index() / 64] & 1 << (lpa.0 % 64) != 0
     }
 
     /// Fails if no further page may change.
@@ -79,7 +79,7 @@ impl Transaction {
     fn close(&mut self) {
         self.open = false;
         for shadow in self.shadows.drain(..) {
-            self.held[shadow.lpa as usize / 64] &= !(1 << (shadow.lpa % 64));
+            self.held[shadow.lpa.index() / 64] &= !(1 << (shadow.lpa.0 % 64));
         }
     }
 }
@@ -150,10 +150,10 @@ impl<S: Store> Envy<S> {
     }
 
     /// Makes a shadow of the version of a page at `location`.
-    pub(super) fn hold(&mut self, lpa: u32, location: u32) -> u32 {
+    pub(super) fn hold(&mut self, lpa: Lpa, location: u32) -> u32 {
         let shadow = self.transaction.count();
         self.transaction.shadows.push(Shadow { lpa, location });
-        self.transaction.held[lpa as usize / 64] |= 1 << (lpa % 64);
+        self.transaction.held[lpa.index() / 64] |= 1 << (lpa.0 % 64);
         self.give(location, shadow | SHADOW);
         shadow
     }
@@ -171,9 +171,9 @@ impl<S: Store> Envy<S> {
 
     fn roll_back(&mut self, served: Served, shadow: u32) {
         let Shadow { lpa, location } = self.transaction.shadows[shadow as usize];
-        self.drop_location(self.l2p[lpa as usize]);
-        self.l2p[lpa as usize] = location;
-        self.give(location, lpa);
+        self.drop_location(self.l2p[lpa.index()]);
+        self.l2p[lpa.index()] = location;
+        self.give(location, lpa.0);
         if S::KEEPS {
             self.publish_rollback((served.start, served.end), lpa, shadow);
         }

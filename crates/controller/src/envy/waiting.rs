@@ -7,16 +7,16 @@
 
 use super::{Envy, NO_SEGMENT};
 use nvlab_medium::Store;
-use nvlab_units::{Ticket, Time};
+use nvlab_units::{Die, Ticket, Time};
 
 /// Copies from a segment of one die to another die.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crossing {
     segment: u32,
     /// The last of the programs that wrote the sources.
-    source: (u32, Ticket),
+    source: (Die, Ticket),
     /// The last of the copies.
-    target: (u32, Ticket),
+    target: (Die, Ticket),
 }
 
 impl<S: Store> Envy<S> {
@@ -42,18 +42,18 @@ impl<S: Store> Envy<S> {
 
     /// Waits until everything queued on a die up to a ticket is done and recorded, and promises its end.
     #[inline]
-    pub(super) fn wait_for(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
+    pub(super) fn wait_for(&mut self, die: Die, ticket: Ticket, at: Time) -> Time {
         self.wait_for_leaving(NO_SEGMENT, die, ticket, at)
     }
 
     /// [`Envy::wait_for`], and waits also for every copy out of `segment`.
     #[inline]
-    pub(super) fn wait_for_leaving(&mut self, segment: u32, die: u32, ticket: Ticket, at: Time) -> Time {
+    pub(super) fn wait_for_leaving(&mut self, segment: u32, die: Die, ticket: Ticket, at: Time) -> Time {
         self.require(segment, die, ticket);
         let mut end = at;
         for die in 0..self.required.len() {
             if self.required[die] != Ticket::default() {
-                end = end.max(self.nor.finish(die as u32, self.required[die], at));
+                end = end.max(self.nor.finish(Die(die as u32), self.required[die], at));
             }
         }
         self.record_required(end);
@@ -61,11 +61,11 @@ impl<S: Store> Envy<S> {
     }
 
     /// True if a wait would be over at `at`; then records what it would wait for. Promises nothing.
-    pub(super) fn has_left(&mut self, segment: u32, die: u32, ticket: Ticket, at: Time) -> bool {
+    pub(super) fn has_left(&mut self, segment: u32, die: Die, ticket: Ticket, at: Time) -> bool {
         self.require(segment, die, ticket);
         for die in 0..self.required.len() {
             let ticket = self.required[die];
-            if ticket != Ticket::default() && !self.nor.is_done(die as u32, ticket, at) {
+            if ticket != Ticket::default() && !self.nor.is_done(Die(die as u32), ticket, at) {
                 return false;
             }
         }
@@ -76,15 +76,15 @@ impl<S: Store> Envy<S> {
     /// Sets `required`: the ticket on each die up to which everything must be done. A crossing depends only on work
     /// queued before it, so one pass from the last to the first finds all of them.
     #[inline]
-    fn require(&mut self, segment: u32, die: u32, ticket: Ticket) {
+    fn require(&mut self, segment: u32, die: Die, ticket: Ticket) {
         self.required.fill(Ticket::default());
-        self.required[die as usize] = ticket;
+        self.required[die.index()] = ticket;
         for crossing in self.crossings.iter().rev() {
             let (source, target) = (crossing.source, crossing.target);
-            if crossing.segment == segment || target.1 <= self.required[target.0 as usize] {
-                let copied = &mut self.required[target.0 as usize];
+            if crossing.segment == segment || target.1 <= self.required[target.0.index()] {
+                let copied = &mut self.required[target.0.index()];
                 *copied = target.1.max(*copied);
-                let written = &mut self.required[source.0 as usize];
+                let written = &mut self.required[source.0.index()];
                 *written = source.1.max(*written);
             }
         }

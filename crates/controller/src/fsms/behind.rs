@@ -2,18 +2,28 @@
 
 use super::{Fsms, SECTOR};
 use crate::{BesidePram, ControllerError};
-use nvlab_units::{Extent, Time};
+use nvlab_units::{Extent, Lpa, Time};
 
 impl<C: BesidePram> Fsms<C> {
+    /// The unit that holds a sector.
+    pub(super) fn unit_of(&self, sector: Lpa) -> Lpa {
+        Lpa(sector.0 / self.per_unit)
+    }
+
+    /// The sectors of units.
+    pub(super) fn sectors_of(&self, units: Extent) -> Extent {
+        Extent { start: Lpa(units.start.0 * self.per_unit), count: units.count * self.per_unit }
+    }
+
     /// The units that a range of sectors overlaps.
     fn touched(&self, extent: Extent) -> Extent {
-        let start = extent.start / self.per_unit;
+        let start = self.unit_of(extent.start);
         let end = extent.end().div_ceil(self.per_unit as u64) as u32;
-        Extent { start, count: end - start }
+        Extent { start, count: end - start.0 }
     }
 
     fn is_whole(&self, extent: Extent) -> bool {
-        extent.start.is_multiple_of(self.per_unit) && extent.count.is_multiple_of(self.per_unit)
+        extent.start.0.is_multiple_of(self.per_unit) && extent.count.is_multiple_of(self.per_unit)
     }
 
     pub(super) fn read_behind(
@@ -29,7 +39,7 @@ impl<C: BesidePram> Fsms<C> {
         let mut whole = std::mem::take(&mut self.whole);
         whole.resize((units.count * self.per_unit) as usize * SECTOR, 0);
         let served = self.behind.read(at, units, &mut whole);
-        let lead = (extent.start - units.start * self.per_unit) as usize * SECTOR;
+        let lead = (extent.start - self.sectors_of(units).start) as usize * SECTOR;
         into.copy_from_slice(&whole[lead..lead + into.len()]);
         self.whole = whole;
         served.map(|served| served.end)
@@ -48,7 +58,7 @@ impl<C: BesidePram> Fsms<C> {
         let unit = self.per_unit as usize * SECTOR * Self::KEEPS as usize;
         let mut whole = std::mem::take(&mut self.whole);
         whole.resize(units.count as usize * unit, 0);
-        let lead = extent.start - units.start * self.per_unit;
+        let lead = extent.start - self.sectors_of(units).start;
         let tail = (lead + extent.count) % self.per_unit;
         let mut ready = at;
         let last = units.count - 1;
@@ -69,14 +79,15 @@ impl<C: BesidePram> Fsms<C> {
 
     /// Trims the whole units inside an extent, on the device behind and in PRAM.
     pub(super) fn trim_sectors(&mut self, at: Time, extent: Extent) -> Result<Time, ControllerError> {
-        let start = extent.start.div_ceil(self.per_unit);
+        let start = extent.start.0.div_ceil(self.per_unit);
         let end = (extent.end() / self.per_unit as u64) as u32;
         if start >= end {
             return Ok(at);
         }
-        let mut now = self.behind.trim(at, Extent { start, count: end - start })?.end;
+        let units = Extent { start: Lpa(start), count: end - start };
+        let mut now = self.behind.trim(at, units)?.end;
         if self.slots.count() > 0 {
-            for sector in start * self.per_unit..end * self.per_unit {
+            for sector in self.sectors_of(units).units() {
                 if let Some(slot) = self.slots.of(sector) {
                     now = self.slots.release(self.behind.pram_mut(), now, slot)?;
                     self.stats.released += 1;

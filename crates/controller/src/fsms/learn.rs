@@ -11,7 +11,7 @@
 use super::fat::{self, FileSystem, Volume};
 use super::{Fsms, SECTOR};
 use crate::{BesidePram, ControllerError};
-use nvlab_units::{Extent, Time};
+use nvlab_units::{Extent, Lpa, Time};
 
 /// Freed clusters listed until the next flush; the space of further ones stays occupied until it is written again.
 const TO_TRIM_MAX: usize = 1 << 16;
@@ -64,9 +64,9 @@ impl Walk {
 
 /// The part of `extent` inside `[start, start + count)`.
 fn inside(extent: Extent, start: u32, count: u32) -> Option<Extent> {
-    let from = extent.start.max(start);
+    let from = extent.start.max(Lpa(start));
     let to = extent.end().min(start as u64 + count as u64);
-    (to > from as u64).then(|| Extent { start: from, count: (to - from as u64) as u32 })
+    (to > from.0 as u64).then(|| Extent { start: from, count: (to - from.0 as u64) as u32 })
 }
 
 /// The bytes of a part of a write.
@@ -107,7 +107,7 @@ impl<C: BesidePram> Fsms<C> {
                 None => self.adopt(found),
                 Some(boot) => {
                     self.boot = boot;
-                    if let Some((bytes, end)) = self.look(at, Extent::one(boot)) {
+                    if let Some((bytes, end)) = self.look(at, Extent::one(Lpa(boot))) {
                         self.adopt(fat::parse(&bytes, boot, self.sectors));
                         now = end;
                     }
@@ -145,8 +145,8 @@ impl<C: BesidePram> Fsms<C> {
 
     fn recognise_directories(&mut self, volume: &Volume, extent: Extent, data: &[u8]) {
         for (sector, bytes) in extent.units().zip(data.chunks(SECTOR)) {
-            let Some(cluster) = volume.cluster_of(sector) else { continue };
-            let first = sector == volume.sector_of(cluster);
+            let Some(cluster) = volume.cluster_of(sector.0) else { continue };
+            let first = sector.0 == volume.sector_of(cluster);
             if first && volume.begins_directory(bytes, cluster) {
                 self.mark(cluster);
             }
@@ -160,9 +160,9 @@ impl<C: BesidePram> Fsms<C> {
             self.learn_from_fat(at, &volume, (extent, data), (window, before));
         }
         for (sector, bytes) in extent.units().zip(data.chunks(SECTOR)) {
-            let in_root = sector >= volume.root && sector < volume.data;
+            let in_root = (volume.root..volume.data).contains(&sector.0);
             let in_directory =
-                || volume.cluster_of(sector).is_some_and(|cluster| self.directories.get(cluster));
+                || volume.cluster_of(sector.0).is_some_and(|cluster| self.directories.get(cluster));
             if in_root || in_directory() {
                 self.learn_subdirectories(at, &volume, bytes);
             }
@@ -178,8 +178,8 @@ impl<C: BesidePram> Fsms<C> {
         (window, before): (Extent, &mut [u8]),
     ) {
         let Some(written) = inside(extent, volume.fat, volume.fat_sectors) else { return };
-        let start = (window.start - volume.fat) as usize * SECTOR;
-        let from = (written.start - volume.fat) as usize * SECTOR;
+        let start = (window.start.0 - volume.fat) as usize * SECTOR;
+        let from = (written.start.0 - volume.fat) as usize * SECTOR;
         let to = from + written.count as usize * SECTOR;
         let entries = volume.entries(from, to);
         let old: Vec<Option<u32>> = entries.clone().map(|c| volume.entry(before, start, c)).collect();
@@ -217,7 +217,8 @@ impl<C: BesidePram> Fsms<C> {
         let first = (offset / SECTOR) as u32;
         // An entry of FAT12 may straddle two sectors.
         let count = if offset % SECTOR == SECTOR - 1 { 2 } else { 1 };
-        let sectors = inside(Extent { start: volume.fat + first, count }, volume.fat, volume.fat_sectors)?;
+        let sectors =
+            inside(Extent { start: Lpa(volume.fat + first), count }, volume.fat, volume.fat_sectors)?;
         let (bytes, end) = self.look(at, sectors)?;
         Some((volume.entry(&bytes, first as usize * SECTOR, cluster)?, end))
     }
@@ -274,7 +275,9 @@ impl<C: BesidePram> Fsms<C> {
         if next == 0 {
             return now;
         }
-        let Some((bytes, now)) = self.look(now, Extent::one(volume.sector_of(first))) else { return now };
+        let Some((bytes, now)) = self.look(now, Extent::one(Lpa(volume.sector_of(first)))) else {
+            return now;
+        };
         match volume.begins_directory(&bytes, first) {
             true => self.walk_chain(now, volume, (first, Some(next)), walk),
             false => now,
@@ -298,7 +301,7 @@ impl<C: BesidePram> Fsms<C> {
             }
             walk.walked.set(cluster);
             self.mark(cluster);
-            let sectors = Extent { start: volume.sector_of(cluster), count: volume.cluster_sectors };
+            let sectors = Extent { start: Lpa(volume.sector_of(cluster)), count: volume.cluster_sectors };
             if let Some((bytes, end)) = (!ended).then(|| self.look(now, sectors)).flatten() {
                 volume.subdirectories(&bytes).for_each(|cluster| walk.name(cluster));
                 (now, ended) = (end, volume.ends_directory(&bytes));
@@ -318,13 +321,13 @@ impl<C: BesidePram> Fsms<C> {
     /// Reads the volume on the device, if there is one, and all its directories. Returns when that is done.
     pub fn learn(&mut self, at: Time) -> Result<Time, ControllerError> {
         let mut bytes = vec![0; SECTOR];
-        let mut now = self.read_sectors(at, Extent::one(0), &mut bytes)?;
+        let mut now = self.read_sectors(at, Extent::one(Lpa(0)), &mut bytes)?;
         let mut found = fat::parse(&bytes, 0, self.sectors);
         self.boot = 0;
         let partition = fat::partition(&bytes).filter(|&boot| boot < self.sectors);
         if let Some(boot) = partition.filter(|_| found == FileSystem::Unknown) {
             self.boot = boot;
-            now = self.read_sectors(now, Extent::one(boot), &mut bytes)?;
+            now = self.read_sectors(now, Extent::one(Lpa(boot)), &mut bytes)?;
             found = fat::parse(&bytes, boot, self.sectors);
         }
         self.adopt(found);
@@ -334,7 +337,7 @@ impl<C: BesidePram> Fsms<C> {
             now = self.walk_chain(now, &volume, (volume.root_cluster, None), &mut walk);
             return Ok(self.enter_directories(now, &volume, walk));
         }
-        let root = Extent { start: volume.root, count: volume.data - volume.root };
+        let root = Extent { start: Lpa(volume.root), count: volume.data - volume.root };
         let mut bytes = vec![0; root.count as usize * SECTOR];
         now = self.read_sectors(now, root, &mut bytes)?;
         Ok(self.learn_subdirectories(now, &volume, &bytes))
@@ -350,7 +353,7 @@ impl<C: BesidePram> Fsms<C> {
         let Some(extent) = inside(extent, volume.data, volume.clusters * volume.cluster_sectors) else {
             return;
         };
-        let (first, last) = (volume.cluster_of(extent.start), volume.cluster_of(extent.end() as u32 - 1));
+        let (first, last) = (volume.cluster_of(extent.start.0), volume.cluster_of(extent.end() as u32 - 1));
         for cluster in first.expect("inside the clusters")..=last.expect("inside the clusters") {
             self.freed.clear(cluster);
         }
@@ -362,7 +365,7 @@ impl<C: BesidePram> Fsms<C> {
         let mut freed = std::mem::take(&mut self.to_trim);
         freed.sort_unstable();
         let mut now = at;
-        let mut run = Extent { start: 0, count: 0 };
+        let mut run = Extent { start: Lpa(0), count: 0 };
         for &cluster in &freed {
             let free =
                 self.freed.clear(cluster) && matches!(self.fat_entry(now, &volume, cluster), Some((0, _)));
@@ -373,7 +376,7 @@ impl<C: BesidePram> Fsms<C> {
             let start = volume.sector_of(cluster);
             if run.end() != start as u64 || run.count == 0 {
                 now = self.trim_sectors(now, run)?;
-                run = Extent { start, count: 0 };
+                run = Extent { start: Lpa(start), count: 0 };
             }
             run.count += volume.cluster_sectors;
         }
@@ -387,6 +390,6 @@ impl<C: BesidePram> Fsms<C> {
 /// The sectors of the FAT that a write overlaps, and one on either side: entries of FAT12 may straddle two.
 fn window(volume: &Volume, extent: Extent) -> Option<Extent> {
     let written = inside(extent, volume.fat, volume.fat_sectors)?;
-    let wider = Extent { start: written.start - 1, count: written.count + 2 };
+    let wider = Extent { start: Lpa(written.start.0 - 1), count: written.count + 2 };
     inside(wider, volume.fat, volume.fat_sectors)
 }

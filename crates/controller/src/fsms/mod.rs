@@ -48,7 +48,7 @@ use crate::{
 };
 use learn::Bits;
 use nvlab_medium::InPlace;
-use nvlab_units::{Extent, Served, Time};
+use nvlab_units::{Extent, Lpa, Served, Time};
 use slots::{Change, Slots};
 
 /// Bytes of a sector.
@@ -163,7 +163,7 @@ impl<C: BesidePram> Fsms<C> {
         (self.slots.count(), self.slots.len())
     }
     /// True if the table says that a sector is in PRAM.
-    pub fn is_in_pram(&self, sector: u32) -> bool {
+    pub fn is_in_pram(&self, sector: Lpa) -> bool {
         self.slots.of(sector).is_some()
     }
     /// Bytes of volatile memory the driver needs, without the device behind.
@@ -186,11 +186,11 @@ impl<C: BesidePram> Fsms<C> {
 
     /// True if writes of a sector go to PRAM.
     #[inline]
-    fn is_metadata(&self, sector: u32) -> bool {
+    fn is_metadata(&self, sector: Lpa) -> bool {
         let learnt = match &self.file_system {
-            FileSystem::Fat(volume) if sector < volume.data => sector >= volume.base || sector == 0,
+            FileSystem::Fat(volume) if sector.0 < volume.data => sector.0 >= volume.base || sector.0 == 0,
             FileSystem::Fat(volume) => {
-                volume.cluster_of(sector).is_some_and(|cluster| self.directories.get(cluster))
+                volume.cluster_of(sector.0).is_some_and(|cluster| self.directories.get(cluster))
             }
             _ => false,
         };
@@ -199,49 +199,50 @@ impl<C: BesidePram> Fsms<C> {
                 .config
                 .regions
                 .iter()
-                .any(|region| sector >= region.start && (sector as u64) < region.end())
+                .any(|region| sector >= region.start && (sector.0 as u64) < region.end())
     }
 
     /// Reads sectors from where they are; returns when that is done.
     fn read_sectors(&mut self, at: Time, extent: Extent, into: &mut [u8]) -> Result<Time, ControllerError> {
-        let (mut sector, end_sector, mut end) = (extent.start, extent.end() as u32, at);
+        let (mut sector, end_sector, mut end) = (extent.start, Lpa(extent.end() as u32), at);
         while sector < end_sector {
             let from = (sector - extent.start) as usize * SECTOR;
             if let Some(slot) = self.slots.of(sector) {
                 let into = if Self::KEEPS { &mut into[from..from + SECTOR] } else { &mut [][..] };
                 end = end.max(self.slots.read(self.behind.pram_mut(), at, slot, into)?);
-                sector += 1;
+                sector = sector + 1;
                 continue;
             }
-            let run =
-                (sector..end_sector).take_while(|&sector| self.slots.of(sector).is_none()).count() as u32;
+            let rest = Extent { start: sector, count: end_sector - sector };
+            let run = rest.units().take_while(|&sector| self.slots.of(sector).is_none()).count() as u32;
             let into = if Self::KEEPS { &mut into[from..from + run as usize * SECTOR] } else { &mut [][..] };
             end = end.max(self.read_behind(at, Extent { start: sector, count: run }, into)?);
-            sector += run;
+            sector = sector + run;
         }
         Ok(end)
     }
 
     /// Writes sectors to where they belong; returns when all are done.
     fn write_sectors(&mut self, at: Time, extent: Extent, data: &[u8]) -> Result<Time, ControllerError> {
-        let (mut sector, end_sector, mut end) = (extent.start, extent.end() as u32, at);
+        let (mut sector, end_sector, mut end) = (extent.start, Lpa(extent.end() as u32), at);
         while sector < end_sector {
             let from = (sector - extent.start) as usize * SECTOR;
             let bytes =
                 |count: u32| if Self::KEEPS { &data[from..from + count as usize * SECTOR] } else { &[] };
             if self.is_metadata(sector) {
                 end = end.max(self.write_metadata(at, sector, bytes(1))?);
-                sector += 1;
+                sector = sector + 1;
                 continue;
             }
-            let run = (sector..end_sector).take_while(|&sector| !self.is_metadata(sector)).count() as u32;
+            let rest = Extent { start: sector, count: end_sector - sector };
+            let run = rest.units().take_while(|&sector| !self.is_metadata(sector)).count() as u32;
             end = end.max(self.write_data(at, Extent { start: sector, count: run }, bytes(run))?);
-            sector += run;
+            sector = sector + run;
         }
         Ok(end)
     }
 
-    fn write_metadata(&mut self, at: Time, sector: u32, data: &[u8]) -> Result<Time, ControllerError> {
+    fn write_metadata(&mut self, at: Time, sector: Lpa, data: &[u8]) -> Result<Time, ControllerError> {
         self.keep_clusters(Extent::one(sector));
         if let Some(slot) = self.slots.of(sector) {
             let Change { end, words } = self.slots.overwrite(self.behind.pram_mut(), at, slot, data)?;
@@ -390,26 +391,26 @@ impl<C: BesidePram> Controller for Fsms<C> {
     }
 
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
-        let start = self.begin(at, Extent { start: 0, count: 0 })?;
+        let start = self.begin(at, Extent { start: Lpa(0), count: 0 })?;
         let end = self.behind.flush(start)?.end.max(self.slots.end);
         self.trim_freed(end)?;
         Ok(Served { start, end })
     }
 
-    fn prefetch(&self, sector: u32) {
-        self.behind.prefetch(sector / self.per_unit);
+    fn prefetch(&self, sector: Lpa) {
+        self.behind.prefetch(self.unit_of(sector));
     }
-    fn prefetch_writes(&self, sectors: impl Iterator<Item = u32>) {
-        self.behind.prefetch_writes(sectors.map(|sector| sector / self.per_unit));
+    fn prefetch_writes(&self, sectors: impl Iterator<Item = Lpa>) {
+        self.behind.prefetch_writes(sectors.map(|sector| self.unit_of(sector)));
     }
     /// Sectors may lie in PRAM, between others that do not.
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
     /// Trims cover whole units of the device behind, so whole units are mapped.
-    fn is_mapped(&self, sector: u32) -> bool {
-        let unit = sector / self.per_unit;
-        let mut sectors = unit * self.per_unit..(unit + 1) * self.per_unit;
+    fn is_mapped(&self, sector: Lpa) -> bool {
+        let unit = self.unit_of(sector);
+        let mut sectors = self.sectors_of(Extent::one(unit)).units();
         self.behind.is_mapped(unit) || sectors.any(|sector| self.is_in_pram(sector))
     }
 }

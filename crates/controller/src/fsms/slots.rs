@@ -21,7 +21,7 @@ use crate::ControllerError;
 use crate::pram::header;
 use nvlab_medium::{InPlace, MediumError};
 use nvlab_units::checksum::crc32c;
-use nvlab_units::{Served, Time};
+use nvlab_units::{Lpa, Served, Time};
 
 const MAGIC: [u8; 8] = *b"nvlfsms1";
 const HEADER_BYTES: u64 = 64;
@@ -91,7 +91,7 @@ pub(super) struct Slots {
     update: Update,
     sectors: u32,
     /// The sector in each slot.
-    held: Vec<u32>,
+    held: Vec<Lpa>,
     free: Vec<u32>,
     /// Where to look for a sector: the first slot of those whose sectors have the same last bits, and the next one after each
     /// slot. There are as many places as slots or more, so that most lists have a slot at most: metadata lies together, in
@@ -114,7 +114,7 @@ impl Slots {
     pub fn empty(part: (u64, u64), records: u32, update: Update, sectors: u32) -> Slots {
         let layout = SlotLayout::new(part, records);
         Slots {
-            held: vec![NONE; layout.slots as usize],
+            held: vec![Lpa::NONE; layout.slots as usize],
             free: (0..layout.slots).rev().collect(),
             first: vec![NONE; layout.slots.next_power_of_two() as usize],
             next: vec![NONE; layout.slots as usize],
@@ -140,8 +140,8 @@ impl Slots {
         self.free.is_empty()
     }
     /// The sector in a slot.
-    pub fn held(&self, slot: u32) -> Option<u32> {
-        Some(self.held[slot as usize]).filter(|&sector| sector != NONE)
+    pub fn held(&self, slot: u32) -> Option<Lpa> {
+        Some(self.held[slot as usize]).filter(|&sector| sector != Lpa::NONE)
     }
     pub fn len(&self) -> u32 {
         self.layout.slots
@@ -153,7 +153,7 @@ impl Slots {
 
     /// The slot of a sector.
     #[inline]
-    pub fn of(&self, sector: u32) -> Option<u32> {
+    pub fn of(&self, sector: Lpa) -> Option<u32> {
         let mut slot = self.first[self.place(sector)];
         while slot != NONE && self.held[slot as usize] != sector {
             slot = self.next[slot as usize];
@@ -162,20 +162,20 @@ impl Slots {
     }
 
     #[inline]
-    fn place(&self, sector: u32) -> usize {
-        sector as usize & (self.first.len() - 1)
+    fn place(&self, sector: Lpa) -> usize {
+        sector.index() & (self.first.len() - 1)
     }
 
     /// Notes that a slot holds a sector.
-    fn enter(&mut self, sector: u32, slot: u32) {
+    fn enter(&mut self, sector: Lpa, slot: u32) {
         let place = self.place(sector);
         self.held[slot as usize] = sector;
         self.next[slot as usize] = std::mem::replace(&mut self.first[place], slot);
     }
 
     /// Notes that a slot holds nothing any more; returns the sector it held.
-    fn remove(&mut self, slot: u32) -> u32 {
-        let sector = std::mem::replace(&mut self.held[slot as usize], NONE);
+    fn remove(&mut self, slot: u32) -> Lpa {
+        let sector = std::mem::replace(&mut self.held[slot as usize], Lpa::NONE);
         let place = self.place(sector);
         let after = self.next[slot as usize];
         match self.first[place] {
@@ -231,14 +231,14 @@ impl Slots {
         &mut self,
         pram: &mut P,
         at: Time,
-        sector: u32,
+        sector: Lpa,
         data: &[u8],
     ) -> Result<Time, ControllerError> {
         let slot = self.free.pop().expect("a free slot");
         let served = pram.write(at.max(self.released), self.layout.slot(slot), SECTOR as u64, data);
         let end = self.ended(served)?;
         self.enter(sector, slot);
-        let served = pram.update(end, self.layout.table(slot), &[0; 4], &(sector + 1).to_le_bytes());
+        let served = pram.update(end, self.layout.table(slot), &[0; 4], &(sector.0 + 1).to_le_bytes());
         self.ended(served)
     }
 
@@ -255,7 +255,7 @@ impl Slots {
         }
         let sector = self.remove(slot);
         self.free.push(slot);
-        let served = pram.update(now, self.layout.table(slot), &(sector + 1).to_le_bytes(), &[0; 4]);
+        let served = pram.update(now, self.layout.table(slot), &(sector.0 + 1).to_le_bytes(), &[0; 4]);
         let end = self.ended(served)?;
         self.released = self.released.max(end);
         Ok(end)
@@ -368,14 +368,14 @@ impl Slots {
         }
         for (slot, bytes) in (0..self.layout.slots).zip(bytes[HEADER_BYTES as usize..].chunks(4)) {
             let sector = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
-            if let Some(sector) = sector.checked_sub(1) {
-                if sector >= self.sectors || self.of(sector).is_some() {
+            if let Some(sector) = sector.checked_sub(1).map(Lpa) {
+                if sector.0 >= self.sectors || self.of(sector).is_some() {
                     return Err(format!("slot {slot} holds sector {sector}, which is impossible"));
                 }
                 self.enter(sector, slot);
             }
         }
-        self.free.retain(|&slot| self.held[slot as usize] == NONE);
+        self.free.retain(|&slot| self.held[slot as usize] == Lpa::NONE);
         let first = (self.layout.journal() - offset) as usize;
         let records = bytes[first..].chunks(RECORD_BYTES as usize);
         let newest = records.filter_map(valid_record).max_by_key(|record| sequence_of(record));
@@ -386,7 +386,7 @@ impl Slots {
         if slot == NONE {
             return Ok(served.end);
         }
-        if self.held.get(slot as usize).is_none_or(|&sector| sector == NONE) {
+        if self.held.get(slot as usize).is_none_or(|&sector| sector == Lpa::NONE) {
             return Err(format!("the journal refers to slot {slot}, which is empty"));
         }
         self.journalled = slot;

@@ -14,14 +14,14 @@ use crate::wear;
 use crate::{Controller, ControllerError};
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Die, Lpa, Ppa, Ticket, Time};
 
 /// A page being moved out of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
-    pub lpa: u32,
-    pub from: u32,
-    pub to: u32,
+    pub lpa: Lpa,
+    pub from: Ppa,
+    pub to: Ppa,
 }
 
 /// Why a block is emptied.
@@ -58,8 +58,8 @@ pub(super) struct Job {
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Completes what is done by `at`: commits relocations, records finished erases.
     pub(super) fn advance(&mut self, at: Time) -> Result<(), ControllerError> {
-        for die in 0..self.geometry.dies() {
-            let index = die as usize;
+        for die in self.geometry.all_dies() {
+            let index = die.index();
             while let Some(&(block, ticket)) = self.dies[index].erasing.first() {
                 if !self.nand.is_done(die, ticket, at) {
                     break;
@@ -78,21 +78,21 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     }
 
     /// Waits for the relocation in progress on a die, if there is one.
-    pub(super) fn finish_job(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        let Some(job) = &self.dies[die as usize].job else { return Ok(()) };
+    pub(super) fn finish_job(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
+        let Some(job) = &self.dies[die.index()].job else { return Ok(()) };
         let done = self.nand.finish(die, job.ticket, at);
         self.commit(done, die)
     }
 
     /// Ensures that the host can open a block of a die.
-    pub(super) fn make_room(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+    pub(super) fn make_room(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
         // Bounded: if every block was cleaned and there is still no room, there never will be.
         for _ in 0..=2 * self.geometry.blocks_per_die {
-            let free = self.dies[die as usize].free.len() as u32;
+            let free = self.dies[die.index()].free.len() as u32;
             if free > self.config.free_blocks_min {
                 return Ok(());
             }
-            if self.dies[die as usize].job.is_none() {
+            if self.dies[die.index()].job.is_none() {
                 match self.policy.choose(&self.table, die, self.sequence) {
                     Some(victim) => self.clean(at, die, victim)?,
                     None if free > 1 => return Ok(()),
@@ -100,7 +100,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 }
             }
             // The rest is reserved for relocated data, and to replace blocks that fail.
-            if self.dies[die as usize].free.len() as u32 >= self.config.free_blocks_min {
+            if self.dies[die.index()].free.len() as u32 >= self.config.free_blocks_min {
                 return Ok(());
             }
             self.stats.clean_waits += 1;
@@ -109,7 +109,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Err(self.end_of_life(die))
     }
 
-    fn clean(&mut self, at: Time, die: u32, victim: BlockId) -> Result<(), ControllerError> {
+    fn clean(&mut self, at: Time, die: Die, victim: BlockId) -> Result<(), ControllerError> {
         self.policy.taken(&self.table, victim);
         self.stats.cleans += 1;
         self.stats.clean_live_units += self.table.live(victim) as u64;
@@ -120,7 +120,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn begin_job(
         &mut self,
         at: Time,
-        die: u32,
+        die: Die,
         victim: BlockId,
         cause: Cause,
     ) -> Result<(), ControllerError> {
@@ -145,18 +145,18 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             Err(error) => return Err(error),
         };
         let ticket = self.nand.last(die);
-        self.dies[die as usize].job = Some(Job { victim, cause, ticket, moved, partial });
+        self.dies[die.index()].job = Some(Job { victim, cause, ticket, moved, partial });
         self.pending += 1;
         Ok(())
     }
 
     fn gather_live(&self, block: BlockId, moved: &mut Vec<Moved>) {
-        let first = self.geometry.first_unit(block).0;
+        let first = self.geometry.first_unit(block);
         for (i, &word) in self.metadata.live_words(block).iter().enumerate() {
             let mut word = word;
             while word != 0 {
-                let from = first + i as u32 * 64 + word.trailing_zeros();
-                moved.push(Moved { lpa: self.owner[from as usize], from, to: 0 });
+                let from = first + (i as u32 * 64 + word.trailing_zeros());
+                moved.push(Moved { lpa: self.owner[from.index()], from, to: Ppa::NONE });
                 word &= word - 1;
             }
         }
@@ -170,42 +170,42 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let unknown = Spare { kind: Kind::Data, damaged: true, lpa, sequence: 0, stamp: 0 };
         // After a machine's crash another page may lie where the map says.
         let is_it = |spare: &Spare| spare.kind == Kind::Data && spare.lpa == lpa;
-        let spare = spare::peek(&self.nand, Ppa(from), data).ok().filter(is_it).unwrap_or(unknown);
+        let spare = spare::peek(&self.nand, from, data).ok().filter(is_it).unwrap_or(unknown);
         self.stats.lost_units += spare.damaged as u64;
         spare
     }
 
     /// The copy of a page does not match its checksum: its reads fail, and its bytes are no longer needed.
-    fn note_damaged(&mut self, page: u32) {
-        self.nand.doubt(Ppa(page));
-        self.nand.discard(Ppa(page));
+    fn note_damaged(&mut self, page: Ppa) {
+        self.nand.doubt(page);
+        self.nand.discard(page);
     }
 
     /// Copies pages in runs, each as many as fit into the open block.
     fn copy_in_runs(
         &mut self,
         at: Time,
-        (die, stream): (u32, usize),
+        (die, stream): (Die, usize),
         victim: BlockId,
         moved: &mut Vec<Moved>,
     ) -> Result<(), ControllerError> {
         let birth = self.table.birth(victim);
         let mut done = 0;
         while done < moved.len() {
-            if self.dies[die as usize].open[stream].block == NO_BLOCK
+            if self.dies[die.index()].open[stream].block == NO_BLOCK
                 && let Err(error) = self.open(at, die, stream)
             {
                 moved.truncate(done);
                 return Err(error);
             }
-            let Frontier { block, next, ready } = self.dies[die as usize].open[stream];
+            let Frontier { block, next, ready } = self.dies[die.index()].open[stream];
             let (block, at) = (BlockId(block), at.max(ready));
             self.latest = self.latest.max(at);
             let run = (moved.len() - done).min((self.geometry.pages_per_block - next) as usize) as u32;
-            let first = self.geometry.first_unit(block).0 + next;
-            for (moved, to) in moved[done..].iter_mut().zip(first..first + run) {
-                moved.to = to;
-                self.owner[to as usize] = moved.lpa;
+            let first = self.geometry.first_unit(block) + next;
+            for (moved, nth) in moved[done..].iter_mut().zip(0..run) {
+                moved.to = first + nth;
+                self.owner[moved.to.index()] = moved.lpa;
             }
             self.program_run(at, (block, next), &moved[done..done + run as usize]);
             self.metadata.set_live(at, block, (next, run), true)?;
@@ -242,7 +242,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn copy_one_by_one(
         &mut self,
         at: Time,
-        (die, stream): (u32, usize),
+        (die, stream): (Die, usize),
         victim: BlockId,
         moved: &mut Vec<Moved>,
     ) -> Result<(), ControllerError> {
@@ -272,8 +272,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     }
 
     /// Commits a die's relocation, whose copies are programmed: points the map to them and frees the block.
-    fn commit(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        let Some(job) = self.dies[die as usize].job.take() else { return Ok(()) };
+    fn commit(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
+        let Some(job) = self.dies[die.index()].job.take() else { return Ok(()) };
         self.pending -= 1;
         let Job { victim, cause, mut moved, partial, .. } = job;
         // After the live bits of the copies, which were set when these were queued, are durable.
@@ -283,12 +283,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             if self.metadata.lookup(lpa) == Some(from) {
                 let end = self.metadata.set_map(at, lpa, to)?;
                 self.table.lose_many(victim, 1);
-                self.nand.supersede_at(self.nand.dead(Ppa(from)), end);
+                self.nand.supersede_at(self.nand.dead(from), end);
             } else {
                 // No entry ever named the copy.
                 self.invalidate(to);
                 self.clear_live_bit(at, to)?;
-                self.nand.supersede_at(self.nand.dead(Ppa(to)), Time::ZERO);
+                self.nand.supersede_at(self.nand.dead(to), Time::ZERO);
             }
         }
         moved.clear();
@@ -309,8 +309,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Keeps a block that could not be emptied, without the pages that were moved.
     #[cold]
     fn keep(&mut self, at: Time, victim: BlockId) -> Result<(), ControllerError> {
-        let first = self.geometry.first_unit(victim).0;
-        for page in first..first + self.geometry.pages_per_block {
+        let first = self.geometry.first_unit(victim);
+        for page in (0..self.geometry.pages_per_block).map(|nth| first + nth) {
             if self.metadata.lookup(self.owner_of(page)) != Some(page) {
                 self.clear_live_bit(at, page)?;
             }
@@ -321,8 +321,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     }
 
     /// The logical page a page was written for, clamped to one that exists.
-    fn owner_of(&self, page: u32) -> u32 {
-        self.owner[page as usize].min(self.config.logical_units - 1)
+    fn owner_of(&self, page: Ppa) -> Lpa {
+        self.owner[page.index()].min(Lpa(self.config.logical_units - 1))
     }
 
     /// Erases a block without live pages and adds it to the free ones, or retires it if that fails. All earlier
@@ -332,12 +332,12 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         self.metadata.set_live(at, block, (0, self.geometry.pages_per_block), false)?;
         let erases = self.metadata.entry(block).erases + 1;
         let noted = self.metadata.set_entry(at, block, Entry { erases, written: 0, used: Use::Erasing })?;
-        self.dies[die as usize].erases += 1;
+        self.dies[die.index()].erases += 1;
         match self.nand.erase(noted, block) {
             Ok(ticket) => {
                 self.table.set_state(block, BlockState::Free);
-                self.dies[die as usize].free.push(block);
-                self.dies[die as usize].erasing.push((block, ticket));
+                self.dies[die.index()].free.push(block);
+                self.dies[die.index()].erasing.push((block, ticket));
                 self.pending += 1;
                 Ok(())
             }
@@ -347,9 +347,9 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Moves the cold data of the least worn block of a die if the most worn erased one, which it will take, was erased more than
     /// the threshold times more often.
-    fn level_wear(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+    fn level_wear(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
         let Some(threshold) = self.config.wear.static_threshold else { return Ok(()) };
-        let state = &self.dies[die as usize];
+        let state = &self.dies[die.index()];
         if state.erases < wear::LOOK_EVERY {
             return Ok(());
         }
@@ -359,7 +359,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let lagging = wear::lagging(cold, worn, threshold, erases);
         // Its data needs an erased block: leave the cleaner's reserve alone.
         let fits = state.free.len() as u32 >= self.config.free_blocks_min;
-        self.dies[die as usize].erases = 0;
+        self.dies[die.index()].erases = 0;
         let Some(block) = lagging.filter(|_| fits) else { return Ok(()) };
         self.stats.wear_moves += 1;
         self.policy.taken(&self.table, block);

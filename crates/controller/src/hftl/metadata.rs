@@ -14,7 +14,7 @@ use crate::ControllerError;
 use crate::pram::header;
 use nvlab_medium::{InPlace, MediumError};
 use nvlab_units::bits::words_of;
-use nvlab_units::{BlockId, Geometry, Served, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Lpa, Ppa, Served, Time};
 
 const MAGIC: [u8; 8] = *b"nvlhftl1";
 const HEADER_BYTES: u64 = 64;
@@ -87,12 +87,12 @@ impl MetadataLayout {
         self.entry(BlockId(self.blocks)) + word as u64 * 8
     }
     #[inline]
-    fn map(&self, lpa: u32) -> u64 {
-        self.word((self.blocks * self.words()) as usize) + lpa as u64 * 4
+    fn map(&self, lpa: Lpa) -> u64 {
+        self.word((self.blocks * self.words()) as usize) + lpa.0 as u64 * 4
     }
     /// Bytes of PRAM in total.
     pub fn bytes(&self) -> u64 {
-        self.map(self.logical_units)
+        self.map(Lpa(self.logical_units))
     }
 
     fn header(&self) -> [u8; HEADER_USED] {
@@ -144,8 +144,8 @@ impl<P: InPlace> Metadata<P> {
     }
     /// The page that holds `lpa`; `None` if it is unmapped.
     #[inline]
-    pub fn lookup(&self, lpa: u32) -> Option<u32> {
-        self.map[lpa as usize].checked_sub(1)
+    pub fn lookup(&self, lpa: Lpa) -> Option<Ppa> {
+        self.map[lpa.index()].checked_sub(1).map(Ppa)
     }
     /// The raw map, to prefetch its cache lines.
     pub fn map(&self) -> &[u32] {
@@ -217,27 +217,27 @@ impl<P: InPlace> Metadata<P> {
 
     /// Maps a logical page; returns when that is durable.
     #[inline]
-    pub fn set_map(&mut self, at: Time, lpa: u32, page: u32) -> Result<Time, ControllerError> {
-        let old = std::mem::replace(&mut self.map[lpa as usize], page + 1);
+    pub fn set_map(&mut self, at: Time, lpa: Lpa, page: Ppa) -> Result<Time, ControllerError> {
+        let old = std::mem::replace(&mut self.map[lpa.index()], page.0 + 1);
         self.updates.map += 1;
         let offset = self.layout.map(lpa);
-        let served = self.pram.update(at, offset, &old.to_le_bytes(), &(page + 1).to_le_bytes());
+        let served = self.pram.update(at, offset, &old.to_le_bytes(), &(page.0 + 1).to_le_bytes());
         self.ended(served)
     }
 
-    /// Unmaps `count` logical pages from `lpa` on; each entry becomes durable independently.
-    pub fn unmap(&mut self, at: Time, lpa: u32, count: u32) -> Result<Time, ControllerError> {
+    /// Unmaps logical pages; each entry becomes durable independently.
+    pub fn unmap(&mut self, at: Time, extent: Extent) -> Result<Time, ControllerError> {
         const TOGETHER: usize = 64;
-        let mut end = at;
-        for chunk in (lpa..lpa + count).step_by(TOGETHER) {
-            let entries = &mut self.map[chunk as usize..(lpa + count).min(chunk + TOGETHER as u32) as usize];
+        let (mut end, last) = (at, extent.end() as usize);
+        for lpa in extent.units().step_by(TOGETHER) {
+            let entries = &mut self.map[lpa.index()..last.min(lpa.index() + TOGETHER)];
             let mut old = [0; TOGETHER * 4];
             for (bytes, entry) in old.chunks_mut(4).zip(entries.iter_mut()) {
                 bytes.copy_from_slice(&std::mem::take(entry).to_le_bytes());
             }
             let bytes = entries.len() * 4;
             self.updates.map += entries.len() as u64;
-            let offset = self.layout.map(chunk);
+            let offset = self.layout.map(lpa);
             let served = self.pram.update(at, offset, &old[..bytes], &[0; TOGETHER * 4][..bytes]);
             end = end.max(self.ended(served)?);
         }
@@ -253,7 +253,7 @@ impl<P: InPlace> Metadata<P> {
             return Err("the PRAM holds no map of this array: it was never formatted for it".into());
         }
         let (table, live) = (self.layout.entry(BlockId(0)) as usize, self.layout.word(0) as usize);
-        let map = self.layout.map(0) as usize;
+        let map = self.layout.map(Lpa(0)) as usize;
         for (i, (entry, bytes)) in self.entries.iter_mut().zip(bytes[table..live].chunks(8)).enumerate() {
             let found = Entry::decode(bytes).filter(|found| found.erases <= ERASES_MAX);
             let found = found.filter(|found| found.written as u32 <= self.layout.pages);

@@ -42,11 +42,9 @@ use metadata::{Entry, Metadata, Use};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::flash::nand::DeadUnits;
 use nvlab_medium::{InPlace, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
+use nvlab_units::{BlockId, Die, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
 use prefetch_index::prefetch_index;
 
-/// No logical unit.
-const NOBODY: u32 = u32::MAX;
 const NO_BLOCK: u32 = u32::MAX;
 
 /// A block being filled.
@@ -67,7 +65,7 @@ const STREAMS: usize = 3;
 
 /// The state of a die.
 #[derive(Clone, Debug)]
-struct Die {
+struct DieState {
     free: Vec<BlockId>,
     open: [Frontier; STREAMS],
     /// The relocation whose copies are not yet in the map.
@@ -87,11 +85,11 @@ pub struct Hftl<S: Store, P> {
     nand: Nand<S>,
     metadata: Metadata<P>,
     /// The logical page whose data a page holds: models the spare areas, which a device reads along with the page.
-    owner: Vec<u32>,
+    owner: Vec<Lpa>,
     table: BlockTable,
     policy: Policy,
-    dies: Vec<Die>,
-    next_die: u32,
+    dies: Vec<DieState>,
+    next_die: Die,
     /// Relocations and erases that [`Hftl::advance`] must complete.
     pending: u32,
     /// Lists of finished relocations, for reuse.
@@ -114,7 +112,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
                 hftl.metadata.set_entry(Time::ZERO, block, bad).map_err(|error| error.to_string())?;
                 hftl.table.set_state(block, BlockState::Bad);
             } else {
-                hftl.dies[hftl.geometry.die_of(block) as usize].free.push(block);
+                hftl.dies[hftl.geometry.die_of(block).index()].free.push(block);
             }
         }
         hftl.metadata.format().map_err(|error| error.to_string())?;
@@ -132,15 +130,20 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         crate::pram::check_atomic(&pram, "hftl changes entries of its tables in place")?;
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
         let table = BlockTable::new(dies, blocks, geometry.units_per_block(), 1);
-        let die =
-            Die { free: Vec::new(), open: [NO_FRONTIER; STREAMS], job: None, erasing: Vec::new(), erases: 0 };
+        let die = DieState {
+            free: Vec::new(),
+            open: [NO_FRONTIER; STREAMS],
+            job: None,
+            erasing: Vec::new(),
+            erases: 0,
+        };
         Ok(Hftl {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),
             metadata: Metadata::empty(metadata::MetadataLayout::new(config.logical_units, &geometry), pram),
-            owner: vec![NOBODY; geometry.units() as usize],
+            owner: vec![Lpa::NONE; geometry.units() as usize],
             dies: vec![die; dies as usize],
-            next_die: 0,
+            next_die: Die(0),
             pending: 0,
             moved: Vec::new(),
             failed: Vec::new(),
@@ -204,13 +207,13 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     }
 
     #[inline]
-    fn block_of(&self, page: u32) -> BlockId {
-        self.layout.block_of(Ppa(page))
+    fn block_of(&self, page: Ppa) -> BlockId {
+        self.layout.block_of(page)
     }
 
     /// Marks the data of a page dead; its live bit stays.
     #[inline]
-    fn invalidate(&mut self, page: u32) {
+    fn invalidate(&mut self, page: Ppa) {
         let block = self.block_of(page);
         if self.table.lose(block) {
             self.policy.lost(&self.table, block);
@@ -219,9 +222,9 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Clears the live bit of a page that no entry points to any more.
     #[inline]
-    fn clear_live_bit(&mut self, at: Time, page: u32) -> Result<(), ControllerError> {
+    fn clear_live_bit(&mut self, at: Time, page: Ppa) -> Result<(), ControllerError> {
         let block = self.block_of(page);
-        let page = page - self.geometry.first_unit(block).0;
+        let page = page - self.geometry.first_unit(block);
         self.metadata.set_live(at, block, (page, 1), false)?;
         Ok(())
     }
@@ -229,11 +232,11 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Checks every invariant; for tests.
     pub fn check(&self) {
         let mut live = vec![0u32; self.geometry.blocks() as usize];
-        for lpa in 0..self.config.logical_units {
+        for lpa in (0..self.config.logical_units).map(Lpa) {
             let Some(page) = self.metadata.lookup(lpa) else { continue };
             let block = self.block_of(page);
-            assert_eq!(self.owner[page as usize], lpa, "page {page} of {lpa} belongs to another");
-            let inside = page - self.geometry.first_unit(block).0;
+            assert_eq!(self.owner[page.index()], lpa, "page {page} of {lpa} belongs to another");
+            let inside = page - self.geometry.first_unit(block);
             let bit = self.metadata.live_words(block)[inside as usize / 64] >> (inside % 64) & 1;
             assert_eq!(bit, 1, "page {page} of {lpa} has no live bit");
             live[block.0 as usize] += 1;
@@ -245,7 +248,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             assert_eq!(self.table.live(block), live[block.0 as usize], "{block:?} {state:?}");
             let bits: u32 = self.metadata.live_words(block).iter().map(|word| word.count_ones()).sum();
             assert_eq!(bits, live[block.0 as usize], "live bits of {block:?}");
-            let die = &self.dies[self.geometry.die_of(block) as usize];
+            let die = &self.dies[self.geometry.die_of(block).index()];
             assert_eq!(die.free.contains(&block), state == BlockState::Free, "{block:?} is {state:?}");
             let open = die.open.iter().find(|frontier| frontier.block == block.0);
             assert_eq!(open.is_some(), state == BlockState::Open, "{block:?} is {state:?}");
@@ -283,10 +286,10 @@ impl<S: Store, P: InPlace + PowerCut> BesidePram for Hftl<S, P> {
 
 impl<S: Store, P: InPlace + PowerCut> Background for Hftl<S, P> {
     fn idle_at(&mut self, at: Time) -> Result<Time, ControllerError> {
-        for die in 0..self.geometry.dies() {
+        for die in self.geometry.all_dies() {
             self.finish_job(at, die)?;
         }
-        let ends = (0..self.geometry.dies()).map(|die| self.nand.idle_at(die, at));
+        let ends = self.geometry.all_dies().map(|die| self.nand.idle_at(die, at));
         Ok(ends.max().unwrap_or(at).max(self.metadata.end()))
     }
     fn settle(&mut self, upto: Time) {
@@ -315,14 +318,14 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn prefetch(&self, unit: u32) {
-        prefetch_index(self.metadata.map(), unit as usize);
+    fn prefetch(&self, lpa: Lpa) {
+        prefetch_index(self.metadata.map(), lpa.index());
     }
-    fn prefetch_writes(&self, _: impl Iterator<Item = u32>) {}
+    fn prefetch_writes(&self, _: impl Iterator<Item = Lpa>) {}
     fn view(&self, _: Extent) -> Option<&[u8]> {
         None
     }
-    fn is_mapped(&self, lpa: u32) -> bool {
+    fn is_mapped(&self, lpa: Lpa) -> bool {
         self.metadata.lookup(lpa).is_some()
     }
 
@@ -349,9 +352,9 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
                 }
                 Some(page) => {
                     let unreadable = |source| ControllerError::Unreadable { lpa, source };
-                    let served = self.nand.read(looked_up, Ppa(page), 1, into).map_err(unreadable)?;
-                    if spare::is_to_verify(&self.nand, self.config.verify_reads, Ppa(page), 1) {
-                        spare::verify(&mut self.nand, Ppa(page), lpa, into).map_err(unreadable)?;
+                    let served = self.nand.read(looked_up, page, 1, into).map_err(unreadable)?;
+                    if spare::is_to_verify(&self.nand, self.config.verify_reads, page, 1) {
+                        spare::verify(&mut self.nand, page, lpa, into).map_err(unreadable)?;
                     }
                     end = end.max(served.end);
                 }
@@ -385,14 +388,14 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
         if !self.config.trim {
             return Ok(Served { start, end: start });
         }
-        let dead: Vec<u32> = extent.units().filter_map(|lpa| self.metadata.lookup(lpa)).collect();
-        let end = self.metadata.unmap(start, extent.start, extent.count)?;
+        let dead: Vec<Ppa> = extent.units().filter_map(|lpa| self.metadata.lookup(lpa)).collect();
+        let end = self.metadata.unmap(start, extent)?;
         let mut versions = DeadUnits::default();
         for page in dead {
             self.invalidate(page);
             self.clear_live_bit(end, page)?;
             if S::KEEPS {
-                self.nand.add_dead(&mut versions, Ppa(page));
+                self.nand.add_dead(&mut versions, page);
             }
         }
         self.nand.supersede_all_at(versions, end);
@@ -402,7 +405,7 @@ impl<S: Store, P: InPlace + PowerCut> Controller for Hftl<S, P> {
 
     /// Writes and trims are durable when they are done: this waits for those in progress.
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
-        let start = self.begin(at, Extent { start: 0, count: 0 })?;
+        let start = self.begin(at, Extent { start: Lpa(0), count: 0 })?;
         self.stats.flushes += 1;
         Ok(Served { start, end: start.max(self.metadata.end()) })
     }

@@ -40,13 +40,13 @@
 //! | i | B erased; "erasing", "free" or "open" | erased once more; used; filled from its first erased page |
 
 use super::metadata::{Entry, Use};
-use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, NOBODY, STREAMS};
+use super::{Frontier, Hftl, HftlConfig, NO_BLOCK, STREAMS};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Time};
 
 /// What a power cut leaves.
 #[derive(Clone, Debug)]
@@ -76,10 +76,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         let mut hftl = Hftl::empty(config, media.nand, media.pram)?;
         let before = hftl.nand.stats().reads;
         let loaded = hftl.metadata.load(at)?;
-        for lpa in 0..hftl.config.logical_units {
+        for lpa in (0..hftl.config.logical_units).map(Lpa) {
             if let Some(page) = hftl.metadata.lookup(lpa) {
-                hftl.owner[page as usize] = lpa;
-                hftl.table.gain(hftl.layout.block_of(Ppa(page)));
+                hftl.owner[page.index()] = lpa;
+                hftl.table.gain(hftl.layout.block_of(page));
             }
         }
         hftl.check_found()?;
@@ -93,11 +93,11 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Checks that the pages in the map are programmed and not in blocks that should be erased. This holds after every
     /// power cut; it fails if the memory or the array is damaged.
     fn check_found(&self) -> Result<(), String> {
-        for lpa in 0..self.config.logical_units {
+        for lpa in (0..self.config.logical_units).map(Lpa) {
             let Some(page) = self.metadata.lookup(lpa) else { continue };
-            let block = self.layout.block_of(Ppa(page));
+            let block = self.layout.block_of(page);
             let erased = matches!(self.metadata.entry(block).used, Use::Free | Use::Erasing);
-            if erased || !self.nand.is_programmed(block, page - self.geometry.first_unit(block).0) {
+            if erased || !self.nand.is_programmed(block, page - self.geometry.first_unit(block)) {
                 let entry = self.metadata.entry(block);
                 return Err(format!(
                     "the map maps {lpa} to page {page}, which is erased: {block:?} {entry:?}"
@@ -110,10 +110,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Forgets the payload of every page that the map does not name.
     fn forget_dead(&mut self) {
         for block in (0..self.geometry.blocks()).map(BlockId) {
-            let first = self.geometry.first_unit(block).0;
-            for page in first..first + self.nand.pages_written(block) {
-                if self.owner[page as usize] == NOBODY && self.nand.holds(Ppa(page)) {
-                    self.nand.discard(Ppa(page));
+            let first = self.geometry.first_unit(block);
+            for page in (0..self.nand.pages_written(block)).map(|nth| first + nth) {
+                if self.owner[page.index()] == Lpa::NONE && self.nand.holds(page) {
+                    self.nand.discard(page);
                 }
             }
         }
@@ -122,7 +122,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn rebuild_blocks(&mut self, at: Time) -> Result<Time, ControllerError> {
         let mut end = self.metadata.correct_live(at)?;
         for block in (0..self.geometry.blocks()).map(BlockId) {
-            let die = self.geometry.die_of(block) as usize;
+            let die = self.geometry.die_of(block).index();
             let entry = self.metadata.entry(block);
             if entry.used == Use::Bad || self.nand.cells().is_bad(block) && self.table.live(block) == 0 {
                 self.table.set_state(block, BlockState::Bad);
@@ -149,7 +149,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Continues to fill an open block if possible; otherwise closes it.
     fn adopt_open(&mut self, at: Time, block: BlockId) -> Result<Time, ControllerError> {
         let (written, read) = self.find_end(at, block);
-        let die = self.geometry.die_of(block) as usize;
+        let die = self.geometry.die_of(block).index();
         let stream = (0..STREAMS).find(|&stream| self.dies[die].open[stream].block == NO_BLOCK);
         let entry = Entry { written: written as u16, ..self.metadata.entry(block) };
         let full = written == self.geometry.pages_per_block || self.nand.cells().is_bad(block);

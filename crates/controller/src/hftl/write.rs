@@ -12,11 +12,11 @@ use crate::wear::{self, Take};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{InPlace, MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Die, Lpa, Ppa, Ticket, Time};
 
 /// A page whose program is queued.
 pub(super) struct Placed {
-    pub page: u32,
+    pub page: Ppa,
     pub ticket: Ticket,
     /// When its live bit is durable.
     pub marked: Time,
@@ -25,14 +25,14 @@ pub(super) struct Placed {
 impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     /// Writes one page; returns when it is durable.
     #[inline]
-    pub(super) fn write_unit(&mut self, at: Time, lpa: u32, data: &[u8]) -> Result<Time, ControllerError> {
+    pub(super) fn write_unit(&mut self, at: Time, lpa: Lpa, data: &[u8]) -> Result<Time, ControllerError> {
         let die = self.open_for_host(at)?;
         let sequence = self.sequence;
         self.sequence += 1;
         let spare = Spare { kind: Kind::Data, damaged: false, lpa, sequence, stamp: sequence };
         let Placed { page, ticket, marked } = self.program(at, (die, HOST), spare, data, true)?;
         self.gained(page, sequence);
-        self.next_die = if die + 1 == self.geometry.dies() { 0 } else { die + 1 };
+        self.next_die = self.geometry.after(die);
         let programmed = self.nand.finish(die, ticket, at).max(marked);
         // Only now: making room may have moved the old version.
         let old = self.metadata.lookup(lpa);
@@ -40,19 +40,17 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         if let Some(old) = old {
             self.invalidate(old);
             self.clear_live_bit(end, old)?;
-            self.nand.supersede_at(self.nand.dead(Ppa(old)), end);
+            self.nand.supersede_at(self.nand.dead(old), end);
         }
         Ok(end)
     }
 
     /// The die for the next host page, with an open block.
     #[inline]
-    fn open_for_host(&mut self, at: Time) -> Result<u32, ControllerError> {
-        let dies = self.geometry.dies();
-        let first = self.next_die;
+    fn open_for_host(&mut self, at: Time) -> Result<Die, ControllerError> {
         let mut refused = None;
-        for die in (0..dies).map(|i| (first + i) % dies) {
-            if self.dies[die as usize].open[HOST].block != NO_BLOCK {
+        for die in self.geometry.dies_from(self.next_die) {
+            if self.dies[die.index()].open[HOST].block != NO_BLOCK {
                 return Ok(die);
             }
             match self.make_room(at, die) {
@@ -67,22 +65,22 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         Err(refused.expect("a die was asked"))
     }
 
-    pub(super) fn end_of_life(&self, die: u32) -> ControllerError {
+    pub(super) fn end_of_life(&self, die: Die) -> ControllerError {
         let bad = self.table.count(die, BlockState::Bad);
         ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
     }
 
     /// Opens an erased block of a die.
-    pub(super) fn open(&mut self, at: Time, die: u32, stream: usize) -> Result<(), ControllerError> {
+    pub(super) fn open(&mut self, at: Time, die: Die, stream: usize) -> Result<(), ControllerError> {
         let take = match stream {
             MOVED => self.config.wear.take_moved(),
             COLD => Take::MostWorn,
             _ => Take::LeastWorn,
         };
-        let (free, cells) = (&mut self.dies[die as usize].free, self.nand.cells());
+        let (free, cells) = (&mut self.dies[die.index()].free, self.nand.cells());
         let taken = wear::take_free(free, self.config.wear.dynamic, take, |block| cells.erase_count(block));
         let block = taken.ok_or_else(|| self.end_of_life(die))?;
-        let erasing = &mut self.dies[die as usize].erasing;
+        let erasing = &mut self.dies[die.index()].erasing;
         let before = erasing.len();
         erasing.retain(|&(erased, _)| erased != block);
         self.pending -= (before - erasing.len()) as u32;
@@ -90,7 +88,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
         self.table.set_birth(block, 0);
         let entry = self.metadata.entry(block);
         let ready = self.metadata.set_entry(at, block, Entry { written: 0, used: Use::Open, ..entry })?;
-        self.dies[die as usize].open[stream] = Frontier { block: block.0, next: 0, ready };
+        self.dies[die.index()].open[stream] = Frontier { block: block.0, next: 0, ready };
         Ok(())
     }
 
@@ -100,16 +98,16 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub(super) fn program(
         &mut self,
         at: Time,
-        (die, stream): (u32, usize),
+        (die, stream): (Die, usize),
         beside: Spare,
         data: &[u8],
         host: bool,
     ) -> Result<Placed, ControllerError> {
         loop {
-            if self.dies[die as usize].open[stream].block == NO_BLOCK {
+            if self.dies[die.index()].open[stream].block == NO_BLOCK {
                 self.open(at, die, stream)?;
             }
-            let Frontier { block, next, ready } = self.dies[die as usize].open[stream];
+            let Frontier { block, next, ready } = self.dies[die.index()].open[stream];
             let (block, at) = (BlockId(block), at.max(ready));
             self.latest = self.latest.max(at);
             let mut spare = [0; SPARE_BYTES];
@@ -125,8 +123,8 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
             self.fill(at, (die, stream), 1)?;
             match queued {
                 Ok(ticket) => {
-                    let page = self.geometry.first_unit(block).0 + next;
-                    self.owner[page as usize] = beside.lpa;
+                    let page = self.geometry.first_unit(block) + next;
+                    self.owner[page.index()] = beside.lpa;
                     return Ok(Placed { page, ticket, marked });
                 }
                 Err(_) => self.set_failed_aside(at, (die, stream), block)?,
@@ -139,10 +137,10 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     pub(super) fn fill(
         &mut self,
         at: Time,
-        (die, stream): (u32, usize),
+        (die, stream): (Die, usize),
         count: u32,
     ) -> Result<(), ControllerError> {
-        let frontier = &mut self.dies[die as usize].open[stream];
+        let frontier = &mut self.dies[die.index()].open[stream];
         let block = BlockId(frontier.block);
         frontier.next += count;
         let entry = Entry { written: frontier.next as u16, ..self.metadata.entry(block) };
@@ -161,11 +159,11 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
     fn set_failed_aside(
         &mut self,
         at: Time,
-        (die, stream): (u32, usize),
+        (die, stream): (Die, usize),
         block: BlockId,
     ) -> Result<(), ControllerError> {
-        if self.dies[die as usize].open[stream].block == block.0 {
-            self.dies[die as usize].open[stream] = NO_FRONTIER;
+        if self.dies[die.index()].open[stream].block == block.0 {
+            self.dies[die.index()].open[stream] = NO_FRONTIER;
             let entry = self.metadata.entry(block);
             self.metadata.set_entry(at, block, Entry { used: Use::Closed, ..entry })?;
         }
@@ -185,7 +183,7 @@ impl<S: Store, P: InPlace + PowerCut> Hftl<S, P> {
 
     /// Marks a page just programmed live. After the last page of a block, the policy may choose the block.
     #[inline]
-    pub(super) fn gained(&mut self, page: u32, birth: u64) {
+    pub(super) fn gained(&mut self, page: Ppa, birth: u64) {
         let block = self.block_of(page);
         self.table.gain(block);
         if birth > self.table.birth(block) {

@@ -12,14 +12,14 @@
 //! payload both are kept until no cut can come before the newer one. A process that is killed between the payload and the spare area
 //! of a unit leaves neither version on flash; the buffer outside of it holds one of them until the program.
 
+use super::PageMap;
 use super::array::Queued;
 use super::frontier::NO_SLOT;
 use super::spare::Spare;
-use super::{NOTHING, PageMap};
 use crate::spare::Kind;
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_units::{Ppa, Ticket, Time};
+use nvlab_units::{Lpa, Ppa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -54,15 +54,15 @@ impl<S: Store> PageMap<S> {
     pub(super) fn absorb(
         &mut self,
         (at, now): (Time, Time),
-        lpa: u32,
-        old: u32,
+        lpa: Lpa,
+        old: Ppa,
         data: &[u8],
         restored: Option<u64>,
     ) -> bool {
-        let Some(buffer) = self.buffer.config().filter(|buffer| buffer.absorb && old != NOTHING) else {
+        let Some(buffer) = self.buffer.config().filter(|buffer| buffer.absorb && old != Ppa::NONE) else {
             return false;
         };
-        let age = self.sequence.saturating_sub(self.table.birth(self.block_of(old)));
+        let age = self.numbers.sequence.saturating_sub(self.table.birth(self.block_of(old)));
         age <= BUFFERS * buffer.units as u64 && self.absorb_recent((at, now), lpa, old, data, restored)
     }
 
@@ -70,48 +70,46 @@ impl<S: Store> PageMap<S> {
     fn absorb_recent(
         &mut self,
         (at, now): (Time, Time),
-        lpa: u32,
-        old: u32,
+        lpa: Lpa,
+        old: Ppa,
         data: &[u8],
         restored: Option<u64>,
     ) -> bool {
         let Some(found) = self.in_buffer(at.max(self.buffer.released()), old) else { return false };
-        let sequence = restored.unwrap_or(self.sequence);
+        let sequence = restored.unwrap_or(self.numbers.sequence);
         if S::KEEPS {
             self.rewrite_in_buffer(found, old, sequence, data);
             let admitted = if restored.is_some() { Time::ZERO } else { now };
             let latest = self.array.nand().latest();
             self.buffer.replace(lpa, sequence, admitted, data, latest);
         }
-        self.sequence += restored.is_none() as u64;
+        self.numbers.sequence += restored.is_none() as u64;
         self.table.set_birth(self.block_of(old), sequence);
         self.stats.absorbed_units += restored.is_none() as u64;
         true
     }
 
     /// Where the unit at an address is in the buffer, if it is.
-    fn in_buffer(&mut self, at: Time, unit: u32) -> Option<InBuffer> {
+    fn in_buffer(&mut self, at: Time, unit: Ppa) -> Option<InBuffer> {
         let (block, per_page) = (self.block_of(unit), self.geometry.units_per_page);
-        let first = self.geometry.die_of(block) * self.streams;
-        if let Some(frontier) =
-            (first..first + self.streams).find(|&i| self.frontiers[i as usize].block == block.0)
-        {
-            let open = &self.frontiers[frontier as usize];
-            let within = unit - self.geometry.first_unit(block).0;
+        let mut on_die = self.writers.on(self.geometry.die_of(block));
+        if let Some(frontier) = on_die.find(|&index| self.writers[index].block == block.0) {
+            let open = &self.writers[frontier];
+            let within = unit - self.geometry.first_unit(block);
             if let Some(nth) = within.checked_sub(open.programmed * per_page) {
                 let nth = nth as usize;
                 let is_buffered = open.staged.get(nth).is_some_and(|staged| staged.slot != NO_SLOT);
                 return is_buffered.then_some(InBuffer::Staged { frontier, nth });
             }
         }
-        let lane = self.array.lane_of(Ppa(unit));
-        let waiting = &self.waiting[lane as usize];
-        let Pending { from, .. } = *waiting.iter().rev().find(|pending| pending.page == unit / per_page)?;
+        let lane = self.array.lane_of(unit);
+        let waiting = &self.buffer.waiting[lane.index()];
+        let Pending { from, .. } = *waiting.iter().rev().find(|pending| pending.page == unit.0 / per_page)?;
         (!self.array.has_begun(lane, from, at)).then_some(InBuffer::Waiting)
     }
 
     /// Puts data and number of the newer version in the place of the older one.
-    fn rewrite_in_buffer(&mut self, found: InBuffer, unit: u32, sequence: u64, data: &[u8]) {
+    fn rewrite_in_buffer(&mut self, found: InBuffer, unit: Ppa, sequence: u64, data: &[u8]) {
         let bytes = self.geometry.unit_bytes as usize;
         let encoded = |old: &[u8]| {
             let spare = Spare { sequence, damaged: false, ..Spare::of_known(old) };
@@ -120,13 +118,13 @@ impl<S: Store> PageMap<S> {
         };
         match found {
             InBuffer::Staged { frontier, nth } => {
-                let open = &mut self.frontiers[frontier as usize];
+                let open = &mut self.writers[frontier];
                 let spare = &mut open.spare[nth * SPARE_BYTES..][..SPARE_BYTES];
                 spare.copy_from_slice(&encoded(spare));
                 open.data[nth * bytes..][..bytes].copy_from_slice(data);
             }
             InBuffer::Waiting => {
-                let place = self.array.place(Ppa(unit));
+                let place = self.array.place(unit);
                 let nand = self.array.nand_mut();
                 let spare = nand.spare(place).expect("a unit of a page whose program is queued");
                 nand.amend(place, data, &encoded(&spare));
@@ -137,24 +135,24 @@ impl<S: Store> PageMap<S> {
     /// What a lane has to do before the page that a frontier fills with the unit at `address`, if the buffer absorbs overwrites
     /// and all of the page is in it.
     #[inline]
-    pub(super) fn before_page(&mut self, frontier: u32, address: u32) -> Option<Queued> {
+    pub(super) fn before_page(&mut self, frontier: u32, address: Ppa) -> Option<Queued> {
         if !self.buffer.config().is_some_and(|buffer| buffer.absorb) {
             return None;
         }
-        let staged = &self.frontiers[frontier as usize].staged;
+        let staged = &self.writers[frontier].staged;
         let is_buffered = staged.iter().all(|staged| staged.slot != NO_SLOT);
-        is_buffered.then(|| self.array.last_on(self.array.lane_of(Ppa(address))))
+        is_buffered.then(|| self.array.last_on(self.array.lane_of(address)))
     }
 
     /// The program of the page of `address` is queued behind `before`.
-    pub(super) fn note_waiting(&mut self, at: Time, address: u32, before: Queued) {
+    pub(super) fn note_waiting(&mut self, at: Time, address: Ppa, before: Queued) {
         let Queued { lane, ticket: from } = before;
-        let waiting = &mut self.waiting[lane as usize];
+        let waiting = &mut self.buffer.waiting[lane.index()];
         while let Some(oldest) = waiting.front()
             && self.array.has_begun(lane, oldest.from, at)
         {
             waiting.pop_front();
         }
-        waiting.push_back(Pending { page: address / self.geometry.units_per_page, from });
+        waiting.push_back(Pending { page: address.0 / self.geometry.units_per_page, from });
     }
 }

@@ -22,14 +22,26 @@ use nvlab_medium::flash::Nand;
 use nvlab_medium::flash::nand::{Dead, Payload};
 use nvlab_medium::{MediumError, Store};
 use nvlab_units::geometry::Divider;
-use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
+use nvlab_units::{BlockId, Die, Geometry, Ppa, Served, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+
+/// A lane: a die of the medium, where the map may have fewer of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct LaneId(pub Die);
+
+impl LaneId {
+    /// Its place in a table with an entry for each lane.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0.index()
+    }
+}
 
 /// A queued program: its lane and its ticket there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Queued {
-    pub lane: u32,
+    pub lane: LaneId,
     pub ticket: Ticket,
 }
 
@@ -80,19 +92,19 @@ impl Superblocks {
 
     /// The lane of a page, given its number in the whole array, and its number on that lane.
     #[inline]
-    fn split(&self, page: u32) -> (u32, u32) {
+    fn split(&self, page: u32) -> (LaneId, u32) {
         let row = self.by_dies.divide(page);
-        (page - row * self.dies, row)
+        (LaneId(Die(page - row * self.dies)), row)
     }
 
     /// The member of a superblock on a lane.
     #[inline]
-    fn member(&self, block: BlockId, lane: u32) -> BlockId {
-        BlockId(lane * self.blocks_per_die + block.0)
+    fn member(&self, block: BlockId, lane: LaneId) -> BlockId {
+        BlockId(lane.0.0 * self.blocks_per_die + block.0)
     }
 
     fn members(self, block: BlockId) -> impl Iterator<Item = BlockId> {
-        (0..self.dies).map(move |lane| self.member(block, lane))
+        (0..self.dies).map(move |lane| self.member(block, LaneId(Die(lane))))
     }
 
     /// The address of a unit in the medium.
@@ -101,7 +113,7 @@ impl Superblocks {
         let page = self.by_page.divide(unit.0);
         let (lane, row) = self.split(page);
         let slot = unit.0 - page * self.units_per_page;
-        Ppa((lane * self.pages_per_die + row) * self.units_per_page + slot)
+        Ppa((lane.0.0 * self.pages_per_die + row) * self.units_per_page + slot)
     }
 }
 
@@ -138,6 +150,10 @@ impl<S: Store> Array<S> {
 
     pub fn lanes(&self) -> u32 {
         self.last_program.len() as u32
+    }
+
+    fn every_lane(&self) -> impl Iterator<Item = LaneId> + use<S> {
+        (0..self.lanes()).map(|lane| LaneId(Die(lane)))
     }
 
     /// The address of a unit in the medium.
@@ -187,20 +203,18 @@ impl<S: Store> Array<S> {
     }
 
     /// The most bad blocks that a die of the medium has, of those that form a die of the map, and which die that is.
-    pub fn bad_blocks(&self, die: u32) -> (u32, u32) {
+    pub fn bad_blocks(&self, die: Die) -> (Die, u32) {
         let cells = self.nand.cells();
-        let per_die = self.nand.geometry().blocks_per_die;
-        let bad_of = |lane: u32| {
-            (lane * per_die..(lane + 1) * per_die).filter(|&block| cells.is_bad(BlockId(block))).count()
-                as u32
-        };
-        let bad = self.lanes_of(die).map(|lane| (lane, bad_of(lane)));
+        let blocks_of = |lane: LaneId| self.nand.geometry().blocks_of(lane.0);
+        let bad_of = |lane| blocks_of(lane).filter(|&block| cells.is_bad(block)).count() as u32;
+        let bad = self.lanes_of(die).map(|lane| (lane.0, bad_of(lane)));
         bad.max_by_key(|&(lane, bad)| (bad, std::cmp::Reverse(lane))).unwrap_or((die, 0))
     }
 
     /// The lanes of a die of the map.
-    fn lanes_of(&self, die: u32) -> Range<u32> {
-        if self.superblocks.is_some() { 0..self.lanes() } else { die..die + 1 }
+    fn lanes_of(&self, die: Die) -> impl Iterator<Item = LaneId> + use<S> {
+        let lanes = if self.superblocks.is_some() { 0..self.lanes() } else { die.0..die.0 + 1 };
+        lanes.map(|lane| LaneId(Die(lane)))
     }
 
     /// Units a block can hold: those of its good members.
@@ -269,7 +283,7 @@ impl<S: Store> Array<S> {
     pub fn pages_left(&self, block: BlockId, page: u32) -> u32 {
         let pages = self.nand.geometry().pages_per_block;
         let Some(superblocks) = &self.superblocks else { return pages - page };
-        let good = self.good(block).map(|member| self.nand.die_of(member));
+        let good = self.good(block).map(|member| self.nand.die_of(member).0);
         good.map(|lane| pages - page.saturating_sub(lane).div_ceil(superblocks.dies)).sum()
     }
 
@@ -286,9 +300,9 @@ impl<S: Store> Array<S> {
 
     /// The lane of a unit.
     #[inline]
-    pub fn lane_of(&self, unit: Ppa) -> u32 {
+    pub fn lane_of(&self, unit: Ppa) -> LaneId {
         match &self.superblocks {
-            None => self.nand.die_of(self.nand.geometry().block_of(unit)),
+            None => LaneId(self.nand.die_of(self.nand.geometry().block_of(unit))),
             Some(superblocks) => superblocks.split(superblocks.by_page.divide(unit.0)).0,
         }
     }
@@ -314,7 +328,7 @@ impl<S: Store> Array<S> {
     /// A version is not needed any more once this is done ([`Nand::supersede`]).
     #[inline]
     pub fn supersede(&mut self, dead: Dead, by: Queued) {
-        self.nand.supersede(dead, by.lane, by.ticket);
+        self.nand.supersede(dead, by.lane.0, by.ticket);
     }
 
     /// See [`Nand::prefetch`].
@@ -339,8 +353,8 @@ impl<S: Store> Array<S> {
             return self.program_members(superblocks, at, block, page..page + count, payload, host);
         }
         let ticket = self.nand.program(at, block, page, count, payload, host)?;
-        let lane = self.nand.die_of(block);
-        self.last_program[lane as usize] = ticket;
+        let lane = LaneId(self.nand.die_of(block));
+        self.last_program[lane.index()] = ticket;
         Ok(Queued { lane, ticket })
     }
 
@@ -365,7 +379,7 @@ impl<S: Store> Array<S> {
             let within = row - block.0 * self.nand.geometry().pages_per_block;
             let count = (pages.end - page).div_ceil(superblocks.dies);
             let ticket = self.nand.program(at, member, within, count, payload, host)?;
-            self.last_program[lane as usize] = ticket;
+            self.last_program[lane.index()] = ticket;
             last = Queued { lane, ticket };
         }
         Ok(last)
@@ -400,14 +414,14 @@ impl<S: Store> Array<S> {
     /// When a queued program will be done; a promise (see [`nvlab_units::Lane::finish`]).
     #[inline(always)]
     pub fn finish(&mut self, queued: Queued, at: Time) -> Time {
-        self.nand.finish(queued.lane, queued.ticket, at)
+        self.nand.finish(queued.lane.0, queued.ticket, at)
     }
 
     /// Promises the end of all queued programs and returns it.
     pub fn finish_programs(&mut self, at: Time) -> Time {
         let mut end = at;
-        for (lane, &ticket) in (0..).zip(&self.last_program) {
-            end = end.max(self.nand.finish(lane, ticket, at));
+        for (die, &ticket) in (0..).map(Die).zip(&self.last_program) {
+            end = end.max(self.nand.finish(die, ticket, at));
         }
         end
     }
@@ -420,7 +434,7 @@ impl<S: Store> Array<S> {
     /// Promises the end of everything queued and returns it.
     pub fn finish_all(&mut self, at: Time) -> Time {
         let mut end = at;
-        for lane in 0..self.lanes() {
+        for lane in self.every_lane() {
             let last = self.last_on(lane);
             end = end.max(self.finish(last, at));
         }
@@ -429,31 +443,31 @@ impl<S: Store> Array<S> {
 
     /// When all lanes are idle; a promise.
     pub fn idle_at(&mut self, at: Time) -> Time {
-        (0..self.lanes()).map(|lane| self.nand.idle_at(lane, at)).fold(at, Time::max)
+        self.every_lane().map(|lane| self.nand.idle_at(lane.0, at)).fold(at, Time::max)
     }
 
     /// The ticket of everything queued on a lane so far.
-    pub fn last_on(&mut self, lane: u32) -> Queued {
-        Queued { lane, ticket: self.nand.last(lane) }
+    pub fn last_on(&mut self, lane: LaneId) -> Queued {
+        Queued { lane, ticket: self.nand.last(lane.0) }
     }
 
     /// True if every lane has reached its ticket.
     pub fn passed(&mut self, places: &[Ticket], at: Time) -> bool {
-        places.iter().zip(0..).all(|(&ticket, lane)| self.nand.is_done(lane, ticket, at))
+        (0..).map(Die).zip(places).all(|(die, &ticket)| self.nand.is_done(die, ticket, at))
     }
 
     /// True if a queued program is done.
     pub fn is_done(&mut self, queued: Queued, at: Time) -> bool {
-        self.nand.is_done(queued.lane, queued.ticket, at)
+        self.nand.is_done(queued.lane.0, queued.ticket, at)
     }
 
     /// True if a lane has begun what follows the work up to a ticket.
-    pub fn has_begun(&mut self, lane: u32, from: Ticket, at: Time) -> bool {
-        self.nand.has_begun(lane, from, at)
+    pub fn has_begun(&mut self, lane: LaneId, from: Ticket, at: Time) -> bool {
+        self.nand.has_begun(lane.0, from, at)
     }
 
     /// True if the lanes of a die of the map have nothing left to do.
-    pub fn is_idle(&mut self, die: u32, at: Time) -> bool {
+    pub fn is_idle(&mut self, die: Die, at: Time) -> bool {
         self.lanes_of(die).all(|lane| {
             let last = self.last_on(lane);
             self.is_done(last, at)

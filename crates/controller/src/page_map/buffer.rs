@@ -6,15 +6,16 @@
 //!
 //! A protected buffer may absorb overwrites (see `absorb`): the newer version takes the slot of the older one.
 
-use super::array::Queued;
+use super::absorb::Waiting;
+use super::array::{LaneId, Queued};
 use super::config::WriteBuffer;
-use nvlab_units::{Ticket, Time};
+use nvlab_units::{Die, Lpa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Marks a slot whose unit is in a page not yet programmed.
 const STAGED: Ticket = Ticket::NEVER;
-const NOWHERE: Queued = Queued { lane: 0, ticket: STAGED };
+const NOWHERE: Queued = Queued { lane: LaneId(Die(0)), ticket: STAGED };
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Slot {
@@ -26,7 +27,7 @@ struct Slot {
 /// A unit the buffer would return after a power cut.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Held {
-    pub lpa: u32,
+    pub lpa: Lpa,
     pub sequence: u64,
     pub admitted: Time,
     pub data: Vec<u8>,
@@ -36,7 +37,7 @@ pub(super) struct Held {
 
 impl Held {
     /// A unit that was kept outside this process.
-    pub fn kept(lpa: u32, sequence: u64, data: Vec<u8>) -> Held {
+    pub fn kept(lpa: Lpa, sequence: u64, data: Vec<u8>) -> Held {
         Held { lpa, sequence, admitted: Time::ZERO, data, slot: 0, queued: NOWHERE }
     }
 }
@@ -63,10 +64,12 @@ pub(super) struct Buffer {
     settled: Time,
     /// The latest time at which programmed units were dropped.
     released: Time,
+    /// Pages of host units whose program may not have begun; only if it absorbs overwrites.
+    pub waiting: Waiting,
 }
 
 impl Buffer {
-    pub fn new(config: Option<WriteBuffer>) -> Buffer {
+    pub fn new(config: Option<WriteBuffer>, lanes: u32) -> Buffer {
         let slots = config.map_or(0, |buffer| buffer.units as usize);
         let unused = Slot { at: 0, ticket: Ticket::default() };
         Buffer {
@@ -76,6 +79,7 @@ impl Buffer {
             held: VecDeque::new(),
             settled: Time::ZERO,
             released: Time::ZERO,
+            waiting: vec![VecDeque::new(); lanes as usize],
         }
     }
 
@@ -109,7 +113,7 @@ impl Buffer {
         let is_free = |slot: u64| match self.slots[self.index(slot)] {
             Slot { ticket: STAGED, .. } => false,
             Slot { ticket, .. } if ticket == Ticket::default() => true,
-            Slot { at, ticket } => is_done(Queued { lane: at, ticket }),
+            Slot { at, ticket } => is_done(Queued { lane: LaneId(Die(at)), ticket }),
         };
         // The slot to be taken next is the oldest.
         let free = (self.taken..self.taken + slots).map(is_free).take_while(|free| *free).count();
@@ -123,7 +127,7 @@ impl Buffer {
         match slot.ticket {
             STAGED => Oldest::Staged { frontier: slot.at },
             ticket if ticket == Ticket::default() => Oldest::Free,
-            ticket => Oldest::Queued(Queued { lane: slot.at, ticket }),
+            ticket => Oldest::Queued(Queued { lane: LaneId(Die(slot.at)), ticket }),
         }
     }
 
@@ -140,11 +144,11 @@ impl Buffer {
     #[inline]
     pub fn queued(&mut self, slot: u64, queued: Queued) {
         let index = self.index(slot);
-        self.slots[index] = Slot { at: queued.lane, ticket: queued.ticket };
+        self.slots[index] = Slot { at: queued.lane.0.0, ticket: queued.ticket };
     }
 
     /// Keeps the contents of a slot (payload only).
-    pub fn hold(&mut self, slot: u64, lpa: u32, sequence: u64, admitted: Time, data: &[u8]) {
+    pub fn hold(&mut self, slot: u64, lpa: Lpa, sequence: u64, admitted: Time, data: &[u8]) {
         if self.is_protected() {
             let data = data.to_vec();
             self.held.push_back(Held { lpa, sequence, admitted, data, slot, queued: NOWHERE });
@@ -153,7 +157,7 @@ impl Buffer {
 
     /// Keeps the contents of a newer version of a unit in the slot of the version before it (payload only). That one is kept
     /// too as long as the power may fail before the newer one is admitted: not before `latest`.
-    pub fn replace(&mut self, lpa: u32, sequence: u64, admitted: Time, data: &[u8], latest: Time) {
+    pub fn replace(&mut self, lpa: Lpa, sequence: u64, admitted: Time, data: &[u8], latest: Time) {
         let newest = self.held.iter().rposition(|held| held.lpa == lpa);
         let newest = newest.expect("a version in the buffer");
         let Held { slot, queued, .. } = self.held[newest];
@@ -189,7 +193,7 @@ impl Buffer {
     /// Calls `keep` with those of the last `count` versions written, from number `first` on, that are still held:
     /// place in the buffer, unit, number, contents. In the order in which they took their places: a long write may
     /// take one twice.
-    pub fn held_since(&self, first: u64, count: u64, mut keep: impl FnMut(u64, u32, u64, &[u8])) {
+    pub fn held_since(&self, first: u64, count: u64, mut keep: impl FnMut(u64, Lpa, u64, &[u8])) {
         let mut left = count;
         // Those that replaced others are further in front.
         let from = self.held.iter().rposition(|held| {
@@ -232,29 +236,29 @@ mod tests {
     #[test]
     fn a_version_is_kept_until_the_newer_one_is_sure() {
         let config = WriteBuffer { units: 4, protected: true, absorb: true, store: Span::ZERO };
-        let mut buffer = Buffer::new(Some(config));
+        let mut buffer = Buffer::new(Some(config), 1);
         let at = |us: u64| Time::from_ps(us * 1_000_000);
-        for lpa in [7, 8] {
+        for lpa in [Lpa(7), Lpa(8)] {
             let slot = buffer.take(0);
-            buffer.hold(slot, lpa, lpa as u64, at(1), &[0]);
+            buffer.hold(slot, lpa, lpa.0 as u64, at(1), &[0]);
         }
         for nth in 2..100u64 {
-            buffer.replace(7, 10 + nth, at(nth), &[nth as u8], Time::ZERO);
+            buffer.replace(Lpa(7), 10 + nth, at(nth), &[nth as u8], Time::ZERO);
         }
         assert_eq!(buffer.held.len(), 100);
         let survives = |buffer: &Buffer, at: Time| {
             let held = buffer.clone().survive(at);
-            held.iter().map(|held| (held.lpa, held.data[0])).collect::<Vec<_>>()
+            held.iter().map(|held| (held.lpa.0, held.data[0])).collect::<Vec<_>>()
         };
         assert_eq!(survives(&buffer, at(50)), [(7, 50), (8, 0)]);
         assert_eq!(survives(&buffer, at(1)), [(7, 0), (8, 0)]);
         buffer.settle(at(98));
-        buffer.replace(7, 200, at(100), &[100], at(90));
+        buffer.replace(Lpa(7), 200, at(100), &[100], at(90));
         // Those of 98, 99 and 100, and the other unit.
         assert_eq!(buffer.held.len(), 4);
         assert_eq!(survives(&buffer, at(98)), [(7, 98), (8, 0)]);
         assert_eq!(survives(&buffer, at(100)), [(7, 100), (8, 0)]);
-        buffer.held_queued(0, Queued { lane: 0, ticket: Ticket::default() });
+        buffer.held_queued(0, Queued { lane: LaneId(Die(0)), ticket: Ticket::default() });
         buffer.release(|_| true);
         assert_eq!(buffer.held.len(), 1, "all versions of the slot are released together");
     }

@@ -11,12 +11,11 @@
 
 use super::PageMap;
 use super::clean::MoveCause;
-use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{Background, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::Nand;
-use nvlab_units::{BlockId, Span, Time};
+use nvlab_units::{BlockId, Die, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -114,7 +113,7 @@ impl<S: Store> PageMap<S> {
         found.retain(|&block| self.array.is_slc(block) && self.table.state(block) != BlockState::Bad);
         found.sort_by_key(|&block| self.table.birth(block));
         for block in found {
-            let die = self.geometry.die_of(block) as usize;
+            let die = self.geometry.die_of(block).index();
             // Counts every block that will be erased, also one that a damaged record puts into this mode.
             cache.blocks[die] += 1;
             if self.table.state(block) == BlockState::Closed {
@@ -158,10 +157,10 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Makes room in the cache for a block about to be opened for a host stream on a die.
-    pub(super) fn make_room_in_cache(&mut self, at: Time, die: u32, stream: u32) {
+    pub(super) fn make_room_in_cache(&mut self, at: Time, die: Die, stream: u32) {
         let Some(cache) = &self.cache else { return };
         let takes = cache.config.takes == CacheTakes::All || stream == 0;
-        let full = cache.blocks[die as usize] >= cache.config.blocks_max;
+        let full = cache.blocks[die.index()] >= cache.config.blocks_max;
         if takes && full && cache.config.when_full == CacheFull::FoldOldest {
             self.fold_oldest(die, at);
         }
@@ -169,13 +168,13 @@ impl<S: Store> PageMap<S> {
 
     /// Whether the block being opened for a host stream on a die, already taken from the free ones, joins the
     /// cache.
-    pub(super) fn joins_cache(&mut self, die: u32, stream: u32) -> bool {
-        let erased = self.dies[die as usize].free.len() as u32;
+    pub(super) fn joins_cache(&mut self, die: Die, stream: u32) -> bool {
+        let erased = self.dies[die.index()].free.len() as u32;
         let Some(cache) = &mut self.cache else { return false };
         if cache.config.takes == CacheTakes::Hot && stream > 0 {
             return false;
         }
-        let blocks = &mut cache.blocks[die as usize];
+        let blocks = &mut cache.blocks[die.index()];
         let spared = self.config.free_blocks_min + cache.config.blocks_spared;
         let joins =
             *blocks < cache.config.blocks_min || *blocks < cache.config.blocks_max && erased >= spared;
@@ -185,7 +184,7 @@ impl<S: Store> PageMap<S> {
 
     /// Notes that a block, if it is in the cache, is full.
     pub(super) fn cache_filled(&mut self, block: BlockId) {
-        let die = self.geometry.die_of(block) as usize;
+        let die = self.geometry.die_of(block).index();
         if self.array.is_slc(block)
             && let Some(cache) = &mut self.cache
         {
@@ -195,7 +194,7 @@ impl<S: Store> PageMap<S> {
 
     /// Removes a block that is about to be erased or retired from the cache, if it is in it.
     pub(super) fn remove_from_cache(&mut self, block: BlockId) {
-        let die = self.geometry.die_of(block) as usize;
+        let die = self.geometry.die_of(block).index();
         if self.array.is_slc(block)
             && let Some(cache) = &mut self.cache
         {
@@ -221,7 +220,7 @@ impl<S: Store> PageMap<S> {
         if let Some(after) = cache.config.fold_after
             && last_request + after < at
         {
-            for die in 0..self.geometry.dies() {
+            for die in self.geometry.all_dies() {
                 self.fold_die(die, last_request + after, at);
             }
         }
@@ -239,7 +238,7 @@ impl<S: Store> PageMap<S> {
             return Ok(at);
         }
         let from = at.max(*last_request + *after);
-        for die in 0..self.geometry.dies() {
+        for die in self.geometry.all_dies() {
             while self.fold_oldest(die, from) {}
         }
         self.idle_at(from)
@@ -247,7 +246,7 @@ impl<S: Store> PageMap<S> {
 
     /// Folds blocks of a die that is idle from `from` to `until`; the last one may take longer.
     #[cold]
-    fn fold_die(&mut self, die: u32, from: Time, until: Time) {
+    fn fold_die(&mut self, die: Die, from: Time, until: Time) {
         if !self.array.is_idle(die, from) {
             return;
         }
@@ -260,19 +259,18 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Folds the block of a die's cache that was filled first; returns false if that is impossible now.
-    fn fold_oldest(&mut self, die: u32, at: Time) -> bool {
-        let filled = self.cache.as_ref().map(|cache| &cache.filled[die as usize]);
+    fn fold_oldest(&mut self, die: Die, at: Time) -> bool {
+        let filled = self.cache.as_ref().map(|cache| &cache.filled[die.index()]);
         let Some(&block) = filled.and_then(|filled| filled.front()) else { return false };
         let being_cleaned = self.table.state(block) != BlockState::Closed;
         // Without an erased block for its live units, it is left to the cleaner.
-        if being_cleaned || (self.dies[die as usize].free.len() as u32) < self.config.free_blocks_min {
+        if being_cleaned || (self.dies[die.index()].free.len() as u32) < self.config.free_blocks_min {
             return false;
         }
         self.stats.folds += self.array.members_per_block() as u64;
         if self.relocate(at, block, MoveCause::Fold).is_err() {
             // The rest goes back to the cleaner; the next request that needs an erased block gets the error.
-            self.table.set_state(block, BlockState::Closed);
-            self.policy.closed(&self.table, block);
+            self.offer(block);
             return false;
         }
         self.erase(at, block);

@@ -21,12 +21,12 @@ use super::PageMap;
 use super::config::PageMapConfig;
 use super::frontier::{Frontier, NO_BLOCK};
 use super::pieces::{Moment, Pieces};
-use super::spare::{Kind, Spare};
+use super::spare::Kind;
 use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Geometry, Ticket, Time};
+use nvlab_units::{BlockId, Die, Geometry, Lpa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 
 /// The state of the controller's checkpoints.
@@ -195,9 +195,8 @@ impl<S: Store> PageMap<S> {
         let pieces = &self.checkpoint.pieces;
         let mut bytes = Vec::new();
         if S::KEEPS {
-            let moment = Moment { stamp: self.stamp, sequence: self.sequence, open: self.blocks_open() };
-            let units = pieces.units(turn.next);
-            let map = &self.l2p[units.start as usize..units.end as usize];
+            let moment = self.moment();
+            let map = self.map.entries(pieces.units(turn.next)).iter().copied();
             let length = pieces.pages_of(turn.next) as u64 * self.geometry.page_bytes();
             bytes = pieces.encode(&moment, map, length as usize);
         }
@@ -207,10 +206,11 @@ impl<S: Store> PageMap<S> {
         self.checkpoint.active = true;
     }
 
-    /// The blocks that are open.
-    pub(super) fn blocks_open(&self) -> Vec<BlockId> {
-        let open = self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK);
-        open.map(|frontier| BlockId(frontier.block)).collect()
+    /// This moment, for a snapshot.
+    pub(super) fn moment(&self) -> Moment {
+        let open = self.writers.all().iter().filter(|frontier| frontier.block != NO_BLOCK);
+        let open = open.map(|frontier| BlockId(frontier.block)).collect();
+        Moment { stamp: self.numbers.stamp, sequence: self.numbers.sequence, open }
     }
 
     /// What a snapshot taken now waits for.
@@ -219,7 +219,7 @@ impl<S: Store> PageMap<S> {
         let partly = |&(_, frontier): &(u32, &Frontier)| {
             frontier.block != NO_BLOCK && !frontier.next.is_multiple_of(per_page)
         };
-        let staged = (0..).zip(&self.frontiers).filter(partly);
+        let staged = (0..).zip(self.writers.all()).filter(partly);
         Wait::Staged(staged.map(|(index, open)| (index, open.block, open.next / per_page)).collect())
     }
 
@@ -251,7 +251,7 @@ impl<S: Store> PageMap<S> {
 
     /// True if a page that was partly filled at a snapshot is not yet programmed.
     fn is_staged(&self, &(index, block, page): &(u32, u32, u32)) -> bool {
-        let frontier = &self.frontiers[index as usize];
+        let frontier = &self.writers[index];
         frontier.block == block && frontier.programmed <= page
     }
 
@@ -329,7 +329,7 @@ impl<S: Store> PageMap<S> {
 
     /// Programs the next page of a piece.
     fn program_next(&mut self, at: Time, mut turn: Turn, mut piece: Piece) {
-        let Geometry { units_per_page, pages_per_block, unit_bytes, .. } = self.geometry;
+        let Geometry { units_per_page, pages_per_block, .. } = self.geometry;
         let pieces = self.checkpoint.pieces;
         let content = turn.next as u64 * pieces.pages as u64 + piece.page as u64;
         let (which, page) = turn.place;
@@ -338,13 +338,7 @@ impl<S: Store> PageMap<S> {
         if S::KEEPS {
             let page_bytes = self.geometry.page_bytes() as usize;
             data.extend_from_slice(&piece.bytes[piece.page as usize * page_bytes..][..page_bytes]);
-            for (unit, number) in data.chunks(unit_bytes as usize).zip(content * units_per_page as u64..) {
-                let (sequence, stamp) = (self.checkpoint.number, self.stamp);
-                let beside =
-                    Spare { kind: Kind::Checkpoint, damaged: false, lpa: number as u32, sequence, stamp };
-                self.stamp += 1;
-                spare.extend_from_slice(&beside.encode(unit));
-            }
+            spare = self.beside_piece(&data, content as u32);
         }
         self.stats.map_units += units_per_page as u64;
         let payload = Payload::new(&data, &spare);
@@ -368,6 +362,15 @@ impl<S: Store> PageMap<S> {
             Err(MediumError::ProgramFailed(_)) => self.abandon(at, turn, block, page),
             Err(other) => panic!("a checkpoint broke a rule of the medium: {other}"),
         }
+    }
+
+    /// The spare areas of a page of the pieces of a turn, or of a directory: the `nth` from its beginning.
+    pub(super) fn beside_piece(&mut self, data: &[u8], nth: u32) -> Vec<u8> {
+        let units = data.chunks(self.geometry.unit_bytes as usize);
+        let lpas = (nth * self.geometry.units_per_page..).map(Lpa);
+        let number = self.checkpoint.number;
+        let beside = |(unit, lpa)| self.numbers.beside(Kind::Checkpoint, lpa, number).encode(unit);
+        units.zip(lpas).flat_map(beside).collect()
     }
 
     /// Abandons the turn after a failed program. The next one is due at once; until it is complete, the last one counts.
@@ -404,19 +407,18 @@ impl<S: Store> PageMap<S> {
         if let Some(block) = self.take_pooled() {
             return Ok(block);
         }
-        let dies = self.geometry.dies();
-        let by_turn = |i: u32| ((turn + i as u64) % dies as u64) as u32;
-        let has_one = |&die: &u32| self.erased_blocks(die) > self.config.free_blocks_min;
-        let at_once = (0..dies).map(by_turn).find(has_one);
+        let dies = self.geometry.dies_from(Die((turn % self.geometry.dies() as u64) as u32));
+        let has_one = |&die: &Die| self.erased_blocks(die) > self.config.free_blocks_min;
+        let at_once = dies.clone().find(has_one);
         let mut refused = None;
-        for die in at_once.into_iter().chain((0..dies).map(by_turn)) {
+        for die in at_once.into_iter().chain(dies) {
             match self.spare_block(at, die) {
                 Ok(block) => return Ok(block),
                 Err(error) => refused = Some(error),
             }
         }
         // The only space to gain is in open blocks. The next turn frees this block again.
-        self.take_erased(dies).ok_or_else(|| refused.unwrap_or_else(|| self.end_of_life(0)))
+        self.take_erased(None).ok_or_else(|| refused.unwrap_or_else(|| self.end_of_life(Die(0))))
     }
 
     /// Takes a block of the pool, and in its place the least worn of the erased blocks of its die if that is less worn: the map is
@@ -424,7 +426,7 @@ impl<S: Store> PageMap<S> {
     fn take_pooled(&mut self) -> Option<BlockId> {
         let block = self.checkpoint.pool.pop()?;
         let worn = |block: BlockId| self.array.worn(block);
-        let free = &mut self.dies[self.geometry.die_of(block) as usize].free;
+        let free = &mut self.dies[self.geometry.die_of(block).index()].free;
         let least = free.iter_mut().min_by_key(|other| worn(**other));
         // A block of which a part is bad stays here: the cleaner needs whole ones.
         let is_better = |other: BlockId| {
@@ -439,19 +441,19 @@ impl<S: Store> PageMap<S> {
 
     /// Takes an erased block for a turn or journal, without cleaning. `gains` is a die that will very soon have
     /// one more. On other dies the last one stays for the cleaner.
-    pub(super) fn take_erased(&mut self, gains: u32) -> Option<BlockId> {
+    pub(super) fn take_erased(&mut self, gains: Option<Die>) -> Option<BlockId> {
         if let Some(block) = self.take_pooled() {
             return Some(block);
         }
-        let left = |die: u32| self.dies[die as usize].free.len() + (die == gains) as usize;
-        let die = (0..self.geometry.dies()).max_by_key(|&die| left(die)).filter(|&die| left(die) > 1)?;
+        let left = |die: Die| self.dies[die.index()].free.len() + (Some(die) == gains) as usize;
+        let die = self.geometry.all_dies().max_by_key(|&die| left(die)).filter(|&die| left(die) > 1)?;
         let block = self.take_free(die, self.config.wear.take_moved()).ok()?;
         self.table.set_state(block, BlockState::Map);
         Some(block)
     }
 
     /// Cleans a die until it can spare an erased block, and takes it.
-    fn spare_block(&mut self, at: Time, die: u32) -> Result<BlockId, ControllerError> {
+    fn spare_block(&mut self, at: Time, die: Die) -> Result<BlockId, ControllerError> {
         let mut tries = 0;
         while self.erased_blocks(die) <= self.config.free_blocks_min {
             tries += 1;

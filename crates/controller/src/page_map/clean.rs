@@ -5,16 +5,17 @@
 //! take part. Relocated units are programmed before their block is erased, so the last page of a relocation may be padded; padding is
 //! counted.
 
+use super::PageMap;
 use super::array::Queued;
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Unit};
+use super::map::Moving;
 use super::spare::{self, Kind};
-use super::{Moving, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{Controller, ControllerError};
 use nvlab_medium::Store;
 use nvlab_medium::flash::cells::{LEVELS_MAX, SLC_LEVEL};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Die, Time};
 use serde::{Deserialize, Serialize};
 
 /// Why a block is emptied.
@@ -42,7 +43,7 @@ pub(super) struct Relocation {
 
 /// Reads of a relocation on one lane: per page of a word line, and the units they fetch.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Reads {
+struct Reads {
     levels: [u32; LEVELS_MAX + 1],
     units: u32,
 }
@@ -55,8 +56,30 @@ impl Reads {
     }
 }
 
+/// What the cleaner keeps between its steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Cleaner {
+    /// Scratch: live units of the block being cleaned.
+    #[serde(skip)]
+    moving: Vec<Moving>,
+    /// Scratch: reads of a relocation on each lane of a block; all zero between calls.
+    reads: Vec<Reads>,
+    /// Host units between two steps.
+    step_units: u32,
+}
+
+impl Cleaner {
+    pub fn new(members_per_block: u32, units_per_block: u32) -> Cleaner {
+        Cleaner {
+            moving: Vec::new(),
+            reads: vec![Reads::default(); members_per_block as usize],
+            step_units: STEP_UNITS_MIN.min(units_per_block / 2),
+        }
+    }
+}
+
 /// Host units between two steps of a cleaning: enough to make a step worthwhile.
-pub(super) const STEP_UNITS_MIN: u32 = 64;
+const STEP_UNITS_MIN: u32 = 64;
 /// Owners loaded beyond those expected to be needed in a step: live units are not spread quite evenly.
 const AHEAD_MIN: u64 = 64;
 /// Moving a block to level wear gains little or nothing: it is paced as if at least one in this many of its units
@@ -68,16 +91,16 @@ impl<S: Store> PageMap<S> {
     /// blocks are scarce, moves live units in proportion to host writes, so that the victim is empty just as the freed
     /// space runs out. A host write thus never waits for whole blocks, unless it outruns the flash.
     #[inline(always)]
-    pub(super) fn pace(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
-        if !self.dies[die as usize].emptied.is_empty() {
+    pub(super) fn pace(&mut self, at: Time, die: Die, units: u32) -> Result<(), ControllerError> {
+        if !self.dies[die.index()].emptied.is_empty() {
             self.erase_emptied(at, die, false);
         }
         if !self.is_cleaning(die) && !self.needs_cleaning(die) {
             return Ok(());
         }
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.dies[die.index()];
         state.owed += units;
-        if state.owed < self.step_units {
+        if state.owed < self.cleaner.step_units {
             return Ok(());
         }
         self.step(at, die)
@@ -85,14 +108,14 @@ impl<S: Store> PageMap<S> {
 
     /// Performs the cleaning owed on a die; what exceeds one victim carries over to the next.
     #[inline(never)]
-    fn step(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
-        let mut owed = std::mem::take(&mut self.dies[die as usize].owed);
+    fn step(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
+        let mut owed = std::mem::take(&mut self.dies[die.index()].owed);
         while owed > 0 && (self.needs_cleaning(die) && self.begin_cleaning(die) || self.is_cleaning(die)) {
             let tight = self.is_tight(die);
             if tight && self.erase_emptied(at, die, true) {
                 continue;
             }
-            let Some(cleaning) = &mut self.dies[die as usize].cleaning else { break };
+            let Some(cleaning) = &mut self.dies[die.index()].cleaning else { break };
             let left = cleaning.gain.saturating_sub(cleaning.paid);
             if owed < left && !tight {
                 cleaning.paid += owed;
@@ -106,35 +129,35 @@ impl<S: Store> PageMap<S> {
     }
 
     #[inline]
-    fn is_cleaning(&self, die: u32) -> bool {
-        self.dies[die as usize].cleaning.is_some()
+    fn is_cleaning(&self, die: Die) -> bool {
+        self.dies[die.index()].cleaning.is_some()
     }
 
     /// True if a die is short of erased blocks and is not being cleaned.
     #[inline(always)]
-    fn needs_cleaning(&self, die: u32) -> bool {
+    fn needs_cleaning(&self, die: Die) -> bool {
         !self.is_cleaning(die) && self.erased_blocks(die) <= self.config.free_blocks_min
     }
 
     /// True if the rest of the cleaning in progress on a die needs all the erased space there: it must finish before
     /// anything else uses that space.
-    fn is_tight(&self, die: u32) -> bool {
-        let Some(cleaning) = self.dies[die as usize].cleaning else { return false };
+    fn is_tight(&self, die: Die) -> bool {
+        let Some(cleaning) = self.dies[die.index()].cleaning else { return false };
         self.is_short_for(die, self.table.live(cleaning.victim), cleaning.cause)
     }
 
     /// The frontier that units moved on a die go to.
-    pub(super) fn moved_to(&self, die: u32, cause: MoveCause) -> u32 {
+    pub(super) fn moved_to(&self, die: Die, cause: MoveCause) -> u32 {
         let stream = match cause {
-            MoveCause::Wear => self.streams - 1,
+            MoveCause::Wear => self.writers.cold_stream(),
             MoveCause::Clean | MoveCause::Fold | MoveCause::Retire => self.config.streams.relocated(),
         };
-        die * self.streams + stream
+        self.writers.of(die, stream)
     }
 
     /// True if the erased space of a die is hardly enough to move `live` units in steps.
-    pub(super) fn is_short_for(&self, die: u32, live: u32, cause: MoveCause) -> bool {
-        let state = &self.dies[die as usize];
+    pub(super) fn is_short_for(&self, die: Die, live: u32, cause: MoveCause) -> bool {
+        let state = &self.dies[die.index()];
         let erased: u32 = state.free.iter().map(|&block| self.table.capacity(block)).sum();
         if erased > self.geometry.units_per_block() {
             return false;
@@ -143,7 +166,7 @@ impl<S: Store> PageMap<S> {
         if self.array.nand().cells().programs_may_fail() {
             return true;
         }
-        let frontier = &self.frontiers[self.moved_to(die, cause) as usize];
+        let frontier = &self.writers[self.moved_to(die, cause)];
         let begun = match frontier.block {
             NO_BLOCK => 0,
             block => {
@@ -152,12 +175,12 @@ impl<S: Store> PageMap<S> {
                 pages * per_page - frontier.next % per_page
             }
         };
-        let between = self.step_units + 2 * self.geometry.units_per_page;
+        let between = self.cleaner.step_units + 2 * self.geometry.units_per_page;
         begun + erased < live + between
     }
 
     /// Cleans one block of a die, or the rest of the one in progress.
-    pub(super) fn clean(&mut self, at: Time, die: u32) -> Result<(), ControllerError> {
+    pub(super) fn clean(&mut self, at: Time, die: Die) -> Result<(), ControllerError> {
         if self.erase_emptied(at, die, true) {
             return Ok(());
         }
@@ -168,8 +191,8 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Chooses a block to clean; returns false if none gains space.
-    fn begin_cleaning(&mut self, die: u32) -> bool {
-        let Some(victim) = self.policy.choose(&self.table, die, self.sequence) else { return false };
+    fn begin_cleaning(&mut self, die: Die) -> bool {
+        let Some(victim) = self.policy.choose(&self.table, die, self.numbers.sequence) else { return false };
         self.stats.cleans += self.array.members_per_block() as u64;
         self.stats.clean_live_units += self.table.live(victim) as u64;
         self.begin(victim, MoveCause::Clean);
@@ -181,7 +204,7 @@ impl<S: Store> PageMap<S> {
         self.take(victim);
         let (live, units) = (self.table.live(victim), self.geometry.units_per_block());
         let die = self.geometry.die_of(victim);
-        let debt = &mut self.dies[die as usize].debt;
+        let debt = &mut self.dies[die.index()].debt;
         let mut gain = units.saturating_sub(self.table.kept(victim));
         if cause == MoveCause::Wear {
             let paced = gain.max(units / WEAR_PACE);
@@ -194,18 +217,18 @@ impl<S: Store> PageMap<S> {
             gain -= repaid;
         }
         let gain = gain.max(1);
-        self.dies[die as usize].cleaning = Some(Relocation { victim, cause, next: 0, live, gain, paid: 0 });
+        self.dies[die.index()].cleaning = Some(Relocation { victim, cause, next: 0, live, gain, paid: 0 });
     }
 
     /// Moves about `units` live units of the block being emptied, and erases it when none is left.
-    fn clean_part(&mut self, at: Time, die: u32, units: u32) -> Result<(), ControllerError> {
-        let Some(mut cleaning) = self.dies[die as usize].cleaning else { return Ok(()) };
+    fn clean_part(&mut self, at: Time, die: Die, units: u32) -> Result<(), ControllerError> {
+        let Some(mut cleaning) = self.dies[die.index()].cleaning else { return Ok(()) };
         let moved = self.move_live(at, cleaning.victim, &mut cleaning.next, units, cleaning.cause);
         // If it failed part-way, the rest is cleaned later.
-        let finished = moved.inspect_err(|_| self.dies[die as usize].cleaning = None)?;
-        self.dies[die as usize].cleaning = Some(cleaning);
+        let finished = moved.inspect_err(|_| self.dies[die.index()].cleaning = None)?;
+        self.dies[die.index()].cleaning = Some(cleaning);
         if finished {
-            self.dies[die as usize].cleaning = None;
+            self.dies[die.index()].cleaning = None;
             if self.array.members_per_block() > 1 && self.buffer.is_protected() {
                 self.erase_later(cleaning.victim);
             } else {
@@ -246,10 +269,10 @@ impl<S: Store> PageMap<S> {
         let die = self.geometry.die_of(victim);
         let index = self.moved_to(die, cause);
         let per_page = self.geometry.units_per_page;
-        let begun = self.frontiers[index as usize].next % per_page;
+        let begun = self.writers[index].next % per_page;
         let limit = (begun as u64 + units as u64).next_multiple_of(per_page as u64) - begun as u64;
         let limit = limit.min(u32::MAX as u64) as u32;
-        let mut gathered = std::mem::take(&mut self.moving);
+        let mut gathered = std::mem::take(&mut self.cleaner.moving);
         let (count, finished) = self.gather_live(victim, next, limit, &mut gathered);
         let moving = &gathered[..count];
         self.queue_reads(at, victim, moving);
@@ -265,7 +288,7 @@ impl<S: Store> PageMap<S> {
             MoveCause::Wear => self.stats.wear_units += count as u64,
             MoveCause::Retire => self.stats.retire_units += count as u64,
         }
-        self.moving = gathered;
+        self.cleaner.moving = gathered;
         moved?;
         if finished {
             // The only other copies are in the victim, so the copies must not wait for a page to fill.
@@ -285,18 +308,19 @@ impl<S: Store> PageMap<S> {
     ) -> (usize, bool) {
         // Not appended one by one, which takes twice the instructions.
         moving.resize(self.geometry.units_per_block() as usize, Moving::default());
-        let first = self.geometry.first_unit(block).0;
-        let end = first + self.array.units_written(block);
+        let first = self.geometry.first_unit(block);
+        let written = self.array.units_written(block);
         // Loads the cache lines of the owners that will be read, so that their misses overlap: as many as should hold `limit`
         // live units, if those that are left are spread evenly.
-        let owners = &self.p2l[first as usize..end as usize];
-        let left = end - first - *next;
+        let owners = self.map.owners(first, written);
+        let left = written - *next;
         let ahead = limit as u64 * left as u64 / self.table.live(block).max(1) as u64;
         let ahead = ahead.saturating_add(AHEAD_MIN).min(left as u64) as usize;
         let lines = owners[*next as usize..][..ahead].iter().step_by(16);
-        std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner)));
+        std::hint::black_box(lines.fold(0, |sum: u32, &owner| sum.wrapping_add(owner.0)));
         let mut count = 0;
-        let unit = self.live.each(first + *next, end, limit, |unit| {
+        let (from, end) = (first + *next, first + written);
+        let unit = self.map.each_live(from..end, limit, |unit| {
             let lpa = owners[(unit - first) as usize];
             self.prefetch(lpa);
             moving[count] = Moving { from: unit, lpa };
@@ -312,32 +336,32 @@ impl<S: Store> PageMap<S> {
         let (levels, per_read) = (nand.config().timing.read.len(), nand.units_per_read());
         let slc = self.array.is_slc(block);
         let one_die = self.array.members_per_block() == 1;
-        let mut reads = std::mem::take(&mut self.reads);
+        let mut reads = std::mem::take(&mut self.cleaner.reads);
         if levels == 1 && per_read == 1 && !slc && one_die {
             reads[0].add(0, moving.len() as u32, moving.len() as u32);
         } else {
             // Units come in order: a register is looked up once, when the first unit beyond the last one does.
             let (mut beyond, mut member, mut level) = (0, 0, 0);
             for unit in moving {
-                let senses = (unit.from >= beyond) as u32;
-                if unit.from >= beyond {
+                let senses = (unit.from.0 >= beyond) as u32;
+                if unit.from.0 >= beyond {
                     // Blocks begin at a multiple of what a read fetches, so reads can be numbered globally.
-                    beyond = (unit.from / per_read + 1).saturating_mul(per_read);
-                    let slot = unit.from % self.geometry.units_per_page;
+                    beyond = (unit.from.0 / per_read + 1).saturating_mul(per_read);
+                    let slot = unit.from.0 % self.geometry.units_per_page;
                     level = if slc { SLC_LEVEL } else { self.array.nand().level(slot) } as usize;
-                    member = if one_die { 0 } else { self.array.lane_of(Ppa(unit.from)) as usize };
+                    member = if one_die { 0 } else { self.array.lane_of(unit.from).index() };
                 }
                 reads[member].add(level, senses, 1);
             }
         }
-        let first = if one_die { self.geometry.die_of(block) } else { 0 };
-        for (lane, reads) in (first..).zip(&mut reads) {
+        let first = if one_die { self.geometry.die_of(block) } else { Die(0) };
+        for (lane, reads) in (first.0..).map(Die).zip(&mut reads) {
             let Reads { levels, units } = std::mem::take(reads);
             if units > 0 {
                 self.array.nand_mut().relocation_reads(at, lane, &levels, units);
             }
         }
-        self.reads = reads;
+        self.cleaner.reads = reads;
     }
 
     /// Moves units without payload, as many as fit into a block at a time.
@@ -349,10 +373,10 @@ impl<S: Store> PageMap<S> {
         mut moving: &[Moving],
         birth: u64,
     ) -> Result<(), ControllerError> {
-        let die = self.die_of_frontier(index);
+        let die = self.writers.die_of(index);
         while !moving.is_empty() {
             let block = self.open_for_moving(at, die, index, birth)?;
-            let frontier = &self.frontiers[index as usize];
+            let frontier = &self.writers[index];
             // Host units are staged in the current page: it is filled and programmed on its own, so that they do
             // not wait for the end of the whole run.
             let page = self.geometry.units_per_page;
@@ -363,19 +387,12 @@ impl<S: Store> PageMap<S> {
             };
             let room = pages * page - frontier.next % page;
             let (run, rest) = moving.split_at(moving.len().min(room as usize));
-            let first = self.geometry.first_unit(block).0 + frontier.next;
-            let (l2p, owners) = (&mut self.l2p[..], &mut self.p2l[first as usize..][..run.len()]);
-            for ((owner, unit), to) in owners.iter_mut().zip(run).zip(first..) {
-                *owner = unit.lpa;
-                l2p[unit.lpa as usize] = to;
-            }
+            let first = self.geometry.first_unit(block) + frontier.next;
+            self.map.relocate(run, first);
             if self.demand.is_some() {
                 run.iter().for_each(|unit| self.note_change(unit.lpa));
             }
-            self.live.set_many(first, run.len() as u32);
-            let (from, to) = (run[0].from, run[run.len() - 1].from);
-            self.live.clear_many(from, to + 1 - from);
-            self.frontiers[index as usize].next += run.len() as u32;
+            self.writers[index].next += run.len() as u32;
             self.skip_bad_pages(index);
             self.table.gain_many(block, run.len() as u32);
             self.table.lose_many(victim, run.len() as u32);
@@ -398,18 +415,18 @@ impl<S: Store> PageMap<S> {
         moving: &[Moving],
         birth: u64,
     ) -> Result<(), ControllerError> {
-        let die = self.die_of_frontier(index);
+        let die = self.writers.die_of(index);
         let mut data = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
         for &Moving { from, lpa } in moving {
             let (mut sequence, mut damaged) = (0, false);
             if S::KEEPS {
-                match spare::peek(self.array.nand(), self.array.place(Ppa(from)), &mut data) {
+                match spare::peek(self.array.nand(), self.array.place(from), &mut data) {
                     Ok(spare) if spare.kind == Kind::Data && spare.lpa == lpa => {
                         (sequence, damaged) = (spare.sequence, spare.damaged);
                     }
                     // Its sequence number is lost, or what a machine's crash left there is another unit. It is the newest of its
                     // unit, so the last number assigned will do.
-                    Ok(_) | Err(_) => (sequence, damaged) = (self.sequence - 1, true),
+                    Ok(_) | Err(_) => (sequence, damaged) = (self.numbers.sequence - 1, true),
                 }
                 // It is moved although damaged, or an older version would reappear; its reads fail.
                 self.stats.lost_units += damaged as u64;
@@ -419,12 +436,10 @@ impl<S: Store> PageMap<S> {
             let Placed { address, fills_page, .. } = self.place(index, moved, from);
             if damaged {
                 // The host has overwritten it: its bytes are not needed.
-                self.array.supersede(self.array.dead(Ppa(address)), Queued::default());
+                self.array.supersede(self.array.dead(address), Queued::default());
             }
-            self.l2p[lpa as usize] = address;
+            self.map.point(lpa, from, address);
             self.note_change(lpa);
-            self.live.set(address);
-            self.live.clear(from);
             self.table.gain_many(block, 1);
             self.table.lose_many(victim, 1);
             if fills_page {
@@ -438,14 +453,14 @@ impl<S: Store> PageMap<S> {
     fn open_for_moving(
         &mut self,
         at: Time,
-        die: u32,
+        die: Die,
         index: u32,
         birth: u64,
     ) -> Result<BlockId, ControllerError> {
-        if self.frontiers[index as usize].block == NO_BLOCK {
+        if self.writers[index].block == NO_BLOCK {
             self.open(at, die, index)?;
         }
-        let block = BlockId(self.frontiers[index as usize].block);
+        let block = BlockId(self.writers[index].block);
         if birth > self.table.birth(block) {
             self.table.set_birth(block, birth);
         }

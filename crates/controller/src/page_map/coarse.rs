@@ -9,13 +9,13 @@
 //! What the twin cannot tell is found by continuing at full size: which of the `k` units of a block are dead (in the
 //! twin they die together), and the blocks of checkpoints (in the twin, data that is never written again).
 
+use super::PageMap;
 use super::config::{Allocation, PageMapConfig, WriteBuffer};
-use super::{NOTHING, PageMap};
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Faults, FlashConfig, FlashTiming, Nand, PlaneReads, SlcMode};
-use nvlab_units::{BlockId, Geometry};
+use nvlab_units::{BlockId, Geometry, Lpa, Ppa};
 
 /// Minimum units of a block of the twin. With fewer, blocks differ more by chance than those of the device, and the
 /// cost of cleaning differs by a percent and more.
@@ -129,7 +129,7 @@ impl<S: Store> PageMap<S> {
     /// Takes over the state of a drained twin made by [`PageMap::twin`]; this controller must still be new.
     /// `member(unit, nth)` is the `nth` of the `k` units that `unit` of the twin stands for; `None`: none, the space is
     /// dead. No unit may be named twice. Returns false, having changed nothing, if the twin has retired blocks.
-    pub fn split(&mut self, twin: &PageMap, k: u32, mut member: impl FnMut(u32, u32) -> Option<u32>) -> bool {
+    pub fn split(&mut self, twin: &PageMap, k: u32, mut member: impl FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         let mut blocks: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
         let is_bad = |map: &BlockState| *map == BlockState::Bad;
         if blocks.iter().any(|&b| is_bad(&twin.table.state(b)) != is_bad(&self.table.state(b))) {
@@ -143,7 +143,7 @@ impl<S: Store> PageMap<S> {
         for (die, like) in self.dies.iter_mut().zip(&twin.dies) {
             die.free.clone_from(&like.free);
         }
-        for (frontier, like) in self.frontiers.iter_mut().zip(&twin.frontiers) {
+        for (frontier, like) in self.writers.all_mut().iter_mut().zip(twin.writers.all()) {
             frontier.block = like.block;
             frontier.next = like.next * k;
             frontier.programmed = frontier.next / self.geometry.units_per_page;
@@ -154,7 +154,7 @@ impl<S: Store> PageMap<S> {
         if let (Some(cache), Some(like)) = (&mut self.cache, &twin.cache) {
             cache.take_blocks(like);
         }
-        self.sequence = twin.sequence * k as u64;
+        self.numbers.sequence = twin.numbers.sequence * k as u64;
         true
     }
 
@@ -163,7 +163,7 @@ impl<S: Store> PageMap<S> {
         twin: &PageMap,
         k: u32,
         block: BlockId,
-        member: &mut impl FnMut(u32, u32) -> Option<u32>,
+        member: &mut impl FnMut(Lpa, u32) -> Option<Lpa>,
     ) {
         let state = match twin.table.state(block) {
             // What was left to move is moved when it is cleaned again.
@@ -175,7 +175,7 @@ impl<S: Store> PageMap<S> {
         let filled = match state {
             BlockState::Closed => slc.map_or(units, |cache| cache.end),
             BlockState::Open => {
-                let open = twin.frontiers.iter().find(|frontier| frontier.block == block.0);
+                let open = twin.writers.all().iter().find(|frontier| frontier.block == block.0);
                 open.map_or(0, |frontier| frontier.next * k)
             }
             _ => 0,
@@ -187,13 +187,12 @@ impl<S: Store> PageMap<S> {
         self.array.nand_mut().assume(block, pages, twin.array.nand().cells());
         let first = block.0 * (units / k);
         let mut live = 0;
-        for unit in (first..first + filled / k).filter(|&unit| twin.live.holds(unit)) {
+        for unit in (first..first + filled / k).map(Ppa).filter(|&unit| twin.map.is_live(unit)) {
             for nth in 0..k {
-                let Some(lpa) = member(twin.p2l[unit as usize], nth) else { continue };
-                let to = unit * k + nth;
-                debug_assert_eq!(self.l2p[lpa as usize], NOTHING, "unit {lpa} twice");
-                (self.l2p[lpa as usize], self.p2l[to as usize]) = (to, lpa);
-                self.live.set(to);
+                let Some(lpa) = member(twin.map.owner(unit), nth) else { continue };
+                let to = Ppa(unit.0 * k + nth);
+                self.map.place(to, lpa);
+                self.map.point(lpa, Ppa::NONE, to);
                 live += 1;
             }
         }

@@ -12,33 +12,14 @@
 //! 5. Only the payload of host data and of padding is forgotten, never that of the map or of the journal of trims, and no spare
 //!    area: a second recovery decides as the first did.
 
+use super::PageMap;
 use super::array::Queued;
 use super::pieces::Checkpoint;
 use super::spare::{Kind, Spare};
-use super::trim::{self, Record};
-use super::{NOTHING, PageMap};
+use super::trim::{self, Record, Trimmed};
 use crate::ControllerError;
-use nvlab_medium::flash::nand::DeadUnits;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Extent, Ppa, Time};
-
-/// The versions that trims left, until the records of all these trims are programmed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Trimmed {
-    /// The number of the last of the trims.
-    last: u64,
-    dead: DeadUnits,
-}
-
-impl Trimmed {
-    pub fn is_empty(&self) -> bool {
-        self.dead.is_empty()
-    }
-
-    pub fn memory_bytes(&self) -> u64 {
-        self.dead.memory_bytes()
-    }
-}
+use nvlab_units::{BlockId, Extent, Lpa, Ppa, Time};
 
 /// Trims whose records a cut took, and the places of what they left.
 #[derive(Debug, Default)]
@@ -53,25 +34,25 @@ impl<S: Store> PageMap<S> {
     /// The trim with number `sequence` left this version.
     pub(super) fn note_trimmed(&mut self, sequence: u64, unit: Ppa) {
         let place = self.array.place(unit);
-        self.array.nand().add_dead(&mut self.trimmed.dead, place);
-        self.trimmed.last = sequence;
+        self.array.nand().add_dead(&mut self.journal.trimmed.dead, place);
+        self.journal.trimmed.last = sequence;
     }
 
     /// The program of the records of all trims up to this one is queued.
     pub(super) fn trims_recorded(&mut self, upto: u64, queued: Queued) {
-        if self.trimmed.last <= upto && !self.trimmed.is_empty() {
-            let Trimmed { dead, .. } = std::mem::take(&mut self.trimmed);
-            self.array.nand_mut().supersede_all(dead, queued.lane, queued.ticket);
+        if self.journal.trimmed.last <= upto && !self.journal.trimmed.dead.is_empty() {
+            let Trimmed { dead, .. } = std::mem::take(&mut self.journal.trimmed);
+            self.array.nand_mut().supersede_all(dead, queued.lane.0, queued.ticket);
         }
     }
 
     /// What staged units replace in a block that is about to be erased is gone with it: other versions will be there when they
     /// are programmed.
     pub(super) fn forget_replaced(&mut self, victim: BlockId) {
-        let staged = self.frontiers.iter_mut().flat_map(|frontier| &mut frontier.staged);
-        for unit in staged.filter(|unit| unit.replaces != NOTHING) {
-            if self.layout.block_of(Ppa(unit.replaces)) == victim {
-                unit.replaces = NOTHING;
+        let staged = self.writers.all_mut().iter_mut().flat_map(|frontier| &mut frontier.staged);
+        for unit in staged.filter(|unit| unit.replaces != Ppa::NONE) {
+            if self.layout.block_of(unit.replaces) == victim {
+                unit.replaces = Ppa::NONE;
             }
         }
     }
@@ -86,7 +67,7 @@ impl<S: Store> PageMap<S> {
     /// Forgets the payload of a unit of the medium.
     fn forget(&mut self, place: Ppa) {
         // Of a live unit whose data is damaged only the payload goes: it stays the newest version.
-        if self.config.trim && !self.checkpoint.is_on() && !self.live.holds(self.array.unit_at(place).0) {
+        if self.config.trim && !self.checkpoint.is_on() && !self.map.is_live(self.array.unit_at(place)) {
             let nand = self.array.nand_mut();
             if let Ok(spare) = nand.spare(place) {
                 nand.relabel(place, Spare::label_of_padding(spare));
@@ -101,9 +82,9 @@ impl<S: Store> PageMap<S> {
         let mut found = Unrecorded::default();
         // A protected buffer kept the records.
         let Some(checkpoint) = checkpoint.filter(|_| !self.buffer.is_protected()) else { return found };
-        let mut trims: Vec<(u64, u32, Ppa)> = (checkpoint.trimmed_since.iter())
+        let mut trims: Vec<(u64, Lpa, Ppa)> = (checkpoint.trimmed_since.iter())
             .filter(|&&(lpa, unit)| {
-                self.l2p[lpa as usize] == NOTHING && (unit.0 as u64) < self.geometry.units()
+                self.map.find(lpa) == Ppa::NONE && (unit.0 as u64) < self.geometry.units()
             })
             // Its number is not known. It was the last before the moment of the piece, or earlier.
             .map(|&(lpa, unit)| (checkpoint.moment_of(lpa).sequence.saturating_sub(1), lpa, unit))
@@ -111,7 +92,7 @@ impl<S: Store> PageMap<S> {
         trims.sort_unstable();
         for (sequence, lpa, unit) in trims {
             match found.records.last_mut() {
-                Some(last) if last.sequence == sequence && last.extent.end() == lpa as u64 => {
+                Some(last) if last.sequence == sequence && last.extent.end() == lpa.0 as u64 => {
                     last.extent.count += 1;
                 }
                 _ => found.records.push(Record { extent: Extent::one(lpa), sequence }),
@@ -148,7 +129,7 @@ impl<S: Store> PageMap<S> {
         for block in self.array.every_member() {
             for place in self.written_units(block) {
                 let nand = self.array.nand();
-                if self.live.holds(self.array.unit_at(place).0) || !nand.holds(place) {
+                if self.map.is_live(self.array.unit_at(place)) || !nand.holds(place) {
                     continue;
                 }
                 let needless = match nand.spare(place) {

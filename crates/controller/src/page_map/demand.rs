@@ -26,14 +26,13 @@
 use super::directory::Turn;
 use super::map_log::MapLog;
 use super::residency::{Found, Residency};
-use super::{NOTHING, PageMap, PageMapConfig};
+use super::{PageMap, PageMapConfig};
 use crate::ControllerError;
 use nvlab_medium::Store;
 use nvlab_units::geometry::Divider;
-use nvlab_units::{Extent, Geometry, Ppa, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// Minimum number of changed pages not in memory that are rewritten together, in pages of the array.
 const WAITING_PAGES: usize = 4;
@@ -87,18 +86,18 @@ impl Demand {
 
     /// The translation page with the entry of a unit.
     #[inline]
-    pub fn page_of(&self, lpa: u32) -> u32 {
-        self.by_entries.divide(lpa)
+    pub fn page_of(&self, lpa: Lpa) -> u32 {
+        self.by_entries.divide(lpa.0)
     }
     /// The units whose entries a translation page holds.
-    pub fn units(&self, page: u32) -> Range<u32> {
+    pub fn units(&self, page: u32) -> Extent {
         let start = page * self.entries;
-        start..start.saturating_add(self.entries).min(self.logical_units)
+        Extent { start: Lpa(start), count: self.entries.min(self.logical_units - start) }
     }
 
     /// The entry of a unit has changed.
     #[inline]
-    fn changed(&mut self, lpa: u32) {
+    fn changed(&mut self, lpa: Lpa) {
         let page = self.page_of(lpa);
         if !self.residency.soil(page) && !std::mem::replace(&mut self.waits[page as usize], true) {
             self.queue.push_back(page);
@@ -125,7 +124,7 @@ impl<S: Store> PageMap<S> {
 
     /// Notes that the map entry of a unit has changed.
     #[inline(always)]
-    pub(super) fn note_change(&mut self, lpa: u32) {
+    pub(super) fn note_change(&mut self, lpa: Lpa) {
         if let Some(demand) = &mut self.demand {
             demand.changed(lpa);
         }
@@ -146,7 +145,7 @@ impl<S: Store> PageMap<S> {
             let first = extent.start + done;
             let demand = self.demand_mut();
             let of_page = demand.units(demand.page_of(first));
-            let count = (of_page.end - first).min(extent.count - done);
+            let count = of_page.end().min(extent.end()) as u32 - first.0;
             let ready = self.look_up(start, first, Use::Read)?;
             let rest = match S::KEEPS && !into.is_empty() {
                 true => &mut into[done as usize * self.geometry.unit_bytes as usize..],
@@ -167,7 +166,7 @@ impl<S: Store> PageMap<S> {
         &mut self,
         at: Time,
         first: bool,
-        lpa: u32,
+        lpa: Lpa,
     ) -> Result<Time, ControllerError> {
         let demand = self.demand_mut();
         if !first && demand.units(demand.page_of(lpa)).start != lpa {
@@ -178,7 +177,7 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Looks up the entry of a unit; returns when it is known.
-    fn look_up(&mut self, at: Time, lpa: u32, purpose: Use) -> Result<Time, ControllerError> {
+    fn look_up(&mut self, at: Time, lpa: Lpa, purpose: Use) -> Result<Time, ControllerError> {
         let demand = self.demand.as_mut().expect("a map that is read on demand");
         let page = demand.page_of(lpa);
         let found = demand.residency.touch(page);
@@ -208,15 +207,15 @@ impl<S: Store> PageMap<S> {
 
     /// Reads a translation page into memory; returns when it has arrived.
     #[cold]
-    fn load(&mut self, at: Time, page: u32, lpa: u32) -> Result<Time, ControllerError> {
+    fn load(&mut self, at: Time, page: u32, lpa: Lpa) -> Result<Time, ControllerError> {
         if let Some((victim, true)) = self.demand_mut().residency.victim() {
             self.write_back(at, victim)?;
         }
         let place = self.demand_mut().log.places[page as usize];
         let mut ready = at;
-        if place != NOTHING {
+        if place != Ppa::NONE {
             self.stats.map.loads += 1;
-            let read = self.array.read(at, Ppa(place), 1, &mut []);
+            let read = self.array.read(at, place, 1, &mut []);
             ready = read.map_err(|source| ControllerError::Unreadable { lpa, source })?.end;
         }
         let demand = self.demand_mut();

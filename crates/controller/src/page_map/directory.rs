@@ -22,14 +22,13 @@
 //! Format: a directory is a piece ([`super::pieces`]) with one entry for each translation page, in units of kind
 //! `Checkpoint`.
 
+use super::PageMap;
 use super::checkpoint::Wait;
 use super::pieces::Moment;
-use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Die, Ppa, Ticket, Time};
 use serde::{Deserialize, Serialize};
 
 /// Where a turn is.
@@ -40,7 +39,7 @@ enum Phase {
     Sweep {
         queue: usize,
         slot: u32,
-        victims: Vec<(u32, u32)>,
+        victims: Vec<(u32, Ppa)>,
     },
     Wait(Wait),
     /// Pages of the directory programmed so far.
@@ -122,7 +121,7 @@ impl<S: Store> PageMap<S> {
         self.record_trims(at);
         let journal = self.close_journal();
         self.checkpoint.number += 1;
-        let moment = Moment { stamp: self.stamp, sequence: self.sequence, open: self.blocks_open() };
+        let moment = self.moment();
         let victims = self.choose_victims();
         let demand = self.demand_mut();
         let (queue, turn) = (demand.queue.len(), &mut demand.turn);
@@ -153,7 +152,7 @@ impl<S: Store> PageMap<S> {
 
     /// The translation pages in the emptiest blocks of the log, with their places: as many blocks as a turn should
     /// free, but only if their pages fit elsewhere.
-    fn choose_victims(&mut self) -> Vec<(u32, u32)> {
+    fn choose_victims(&mut self) -> Vec<(u32, Ppa)> {
         let Some(map) = self.config.demand.clone() else { return Vec::new() };
         let per_block = self.geometry.units_per_block() as u64;
         let goal = map.freed_by_turn(self.config.logical_units, per_block);
@@ -173,7 +172,7 @@ impl<S: Store> PageMap<S> {
             chosen[block.0 as usize] = pages > 0;
         }
         let layout = self.layout;
-        let lies_there = |place: u32| place != NOTHING && chosen[layout.block_of(Ppa(place)).0 as usize];
+        let lies_there = |place: Ppa| place != Ppa::NONE && chosen[layout.block_of(place).0 as usize];
         let places = self.demand_mut().log.places.iter().copied();
         (0..).zip(places).filter(|&(_, place)| lies_there(place)).collect()
     }
@@ -242,7 +241,7 @@ impl<S: Store> PageMap<S> {
         at: Time,
         mut queue: usize,
         mut slot: u32,
-        mut victims: Vec<(u32, u32)>,
+        mut victims: Vec<(u32, Ppa)>,
     ) -> Result<(), ControllerError> {
         let per_page = self.geometry.units_per_page as usize;
         if self.rewrite_batch(at, &mut queue)? {
@@ -287,7 +286,8 @@ impl<S: Store> PageMap<S> {
         let demand = self.demand_mut();
         let (log, turn) = (&mut demand.log, &mut demand.turn);
         if S::KEEPS {
-            turn.bytes = pieces.encode(&turn.moment, &log.places, length as usize);
+            let places = log.places.iter().map(|place| place.0);
+            turn.bytes = pieces.encode(&turn.moment, places, length as usize);
         }
         let live = &log.live;
         let (dead, closed) = log.closed.drain(..).partition(|(block, _)| live[block.0 as usize] == 0);
@@ -307,7 +307,7 @@ impl<S: Store> PageMap<S> {
             turn.old = turn.blocks.len() - shared as usize;
         }
         if self.demand_mut().turn.page >= pages_per_block {
-            let block = self.take_from_log(0)?;
+            let block = self.take_from_log(Die(0))?;
             let pages = self.array.pages_left(block, 0);
             let page = self.array.next_page(block, 0);
             let demand = self.demand_mut();
@@ -345,14 +345,7 @@ impl<S: Store> PageMap<S> {
     fn encode_directory(&mut self, page: u32) -> (Vec<u8>, Vec<u8>) {
         let page_bytes = self.geometry.page_bytes() as usize;
         let data = self.demand_mut().turn.bytes[page as usize * page_bytes..][..page_bytes].to_vec();
-        let mut spare = Vec::new();
-        let first = page * self.geometry.units_per_page;
-        for (unit, lpa) in data.chunks(self.geometry.unit_bytes as usize).zip(first..) {
-            let (sequence, stamp) = (self.checkpoint.number, self.stamp);
-            let beside = Spare { kind: Kind::Checkpoint, damaged: false, lpa, sequence, stamp };
-            self.stamp += 1;
-            spare.extend_from_slice(&beside.encode(unit));
-        }
+        let spare = self.beside_piece(&data, page);
         (data, spare)
     }
 

@@ -1,9 +1,9 @@
 //! The map from its translation pages, at recovery: the newest whole directory, and the pages it names.
 
+use super::PageMap;
 use super::pieces::{Checkpoint, Found, Pieces, entries_of};
 use super::recover::{First, damaged};
 use super::spare::{self, Kind};
-use super::{NOTHING, PageMap};
 use crate::table::BlockState;
 use nvlab_medium::Store;
 use nvlab_units::{BlockId, Ppa, Time};
@@ -37,7 +37,7 @@ impl<S: Store> PageMap<S> {
         for parts in turns.into_values().rev().filter(|parts| parts.found.iter().all(|found| *found)) {
             let Some(directory) = pieces.decode(0, &parts.bytes) else { continue };
             let checkpoint = self.adopt_directory(directory, parts.blocks)?;
-            self.sequence = self.sequence.max(checkpoint.sequence());
+            self.numbers.sequence = self.numbers.sequence.max(checkpoint.sequence());
             return Ok(Some(checkpoint));
         }
         Ok(None)
@@ -50,8 +50,8 @@ impl<S: Store> PageMap<S> {
         let mut data = vec![0; unit_bytes];
         for unit in self.written_units(block) {
             let Ok(spare) = spare::peek(self.array.nand(), unit, &mut data) else { continue };
-            self.stamp = self.stamp.max(spare.stamp + 1);
-            if spare.kind != Kind::Checkpoint || spare.lpa as usize >= units {
+            self.numbers.found_stamp(&spare);
+            if spare.kind != Kind::Checkpoint || spare.lpa.index() >= units {
                 continue;
             }
             if spare.damaged {
@@ -62,8 +62,8 @@ impl<S: Store> PageMap<S> {
                 found: vec![false; units],
                 blocks: Vec::new(),
             });
-            parts.bytes[spare.lpa as usize * unit_bytes..][..unit_bytes].copy_from_slice(&data);
-            parts.found[spare.lpa as usize] = true;
+            parts.bytes[spare.lpa.index() * unit_bytes..][..unit_bytes].copy_from_slice(&data);
+            parts.found[spare.lpa.index()] = true;
             if parts.blocks.last() != Some(&block) {
                 parts.blocks.push(block);
             }
@@ -77,24 +77,19 @@ impl<S: Store> PageMap<S> {
         (moment, places): Found,
         members: Vec<BlockId>,
     ) -> Result<Checkpoint, String> {
-        let mut blocks: Vec<BlockId> =
-            members.into_iter().map(|member| self.array.block_with(member)).collect();
-        blocks.sort_unstable_by_key(|block| block.0);
-        blocks.dedup();
-        blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
+        let blocks = self.mark_map(members);
         self.demand_mut().turn.adopt(blocks.into_iter());
         let mut data = vec![0; self.geometry.unit_bytes as usize];
-        for (page, place) in (0..).zip(places) {
+        for (page, place) in (0..).zip(places.into_iter().map(Ppa)) {
             let units = self.demand_mut().units(page);
-            if place as u64 >= self.geometry.units() {
+            if place.0 as u64 >= self.geometry.units() {
                 continue;
             }
-            match spare::peek(self.array.nand(), self.array.place(Ppa(place)), &mut data) {
-                Ok(spare) if spare.kind == Kind::Map && spare.lpa == page && !spare.damaged => {}
-                _ => return Err(damaged("a translation page of the map", Ppa(place))),
+            match spare::peek(self.array.nand(), self.array.place(place), &mut data) {
+                Ok(spare) if spare.kind == Kind::Map && spare.lpa.0 == page && !spare.damaged => {}
+                _ => return Err(damaged("a translation page of the map", place)),
             }
-            let entries = &mut self.l2p[units.start as usize..units.end as usize];
-            entries.iter_mut().zip(entries_of(&data)).for_each(|(entry, unit)| *entry = unit);
+            self.map.load(units, entries_of(&data));
             self.place_page(page, place);
         }
         self.adopt_log();
@@ -123,14 +118,14 @@ impl<S: Store> PageMap<S> {
             let demand = self.demand_mut();
             let (units, place) = (demand.units(page), demand.log.places[page as usize]);
             match place {
-                NOTHING => data.fill(u8::MAX),
+                Ppa::NONE => data.fill(u8::MAX),
                 place => {
-                    let read = spare::peek(self.array.nand(), self.array.place(Ppa(place)), &mut data);
-                    read.map_err(|_| damaged("a translation page of the map", Ppa(place)))?;
+                    let read = spare::peek(self.array.nand(), self.array.place(place), &mut data);
+                    read.map_err(|_| damaged("a translation page of the map", place))?;
                 }
             }
-            for (lpa, known) in units.zip(entries_of(&data)) {
-                if known != self.l2p[lpa as usize] {
+            for (lpa, known) in units.units().zip(entries_of(&data)) {
+                if Ppa(known) != self.map.find(lpa) {
                     self.note_change(lpa);
                 }
             }
@@ -142,7 +137,7 @@ impl<S: Store> PageMap<S> {
     pub(super) fn check_log(&self) {
         let Some(demand) = &self.demand else { return };
         let mut live = vec![0; self.geometry.blocks() as usize];
-        for &place in demand.log.places.iter().filter(|place| **place != NOTHING) {
+        for &place in demand.log.places.iter().filter(|place| **place != Ppa::NONE) {
             live[self.block_of(place).0 as usize] += 1;
         }
         assert_eq!(live, demand.log.live);

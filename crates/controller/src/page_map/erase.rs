@@ -1,11 +1,10 @@
 //! Erasing: when a block without live units may be erased, and what happens to it then.
 
+use super::PageMap;
 use super::array::Erased;
-use super::{NOTHING, PageMap};
-use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Time};
+use nvlab_units::{BlockId, Die, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Erases a block without live units and adds it to the free ones; a block that fails is retired.
@@ -32,19 +31,19 @@ impl<S: Store> PageMap<S> {
     /// delay reads.
     pub(super) fn erase_later(&mut self, block: BlockId) {
         let copies = self.array.last_programs();
-        self.dies[self.geometry.die_of(block) as usize].emptied.push_back((block, copies));
+        self.dies[self.geometry.die_of(block).index()].emptied.push_back((block, copies));
     }
 
     /// Erases the superblocks whose copies are programmed by `at`; the first one in any case if `needed`. Returns false
     /// if it erased none.
-    pub(super) fn erase_emptied(&mut self, at: Time, die: u32, needed: bool) -> bool {
+    pub(super) fn erase_emptied(&mut self, at: Time, die: Die, needed: bool) -> bool {
         let mut erased = false;
-        while let Some((block, copies)) = self.dies[die as usize].emptied.front() {
+        while let Some((block, copies)) = self.dies[die.index()].emptied.front() {
             let (block, done) = (*block, self.array.passed(copies, at));
             if !done && (erased || !needed) {
                 break;
             }
-            self.dies[die as usize].emptied.pop_front();
+            self.dies[die.index()].emptied.pop_front();
             if done && !self.trims_pending() {
                 self.erase_from(at, block);
             } else {
@@ -57,11 +56,11 @@ impl<S: Store> PageMap<S> {
 
     pub(super) fn erase_from(&mut self, not_before: Time, block: BlockId) {
         let die = self.geometry.die_of(block);
-        self.dies[die as usize].erases += 1;
+        self.dies[die.index()].erases += 1;
         self.remove_from_cache(block);
         if self.erase_at(not_before, block) {
             self.table.set_state(block, BlockState::Free);
-            self.dies[die as usize].free.push(block);
+            self.dies[die.index()].free.push(block);
         }
     }
 
@@ -78,17 +77,17 @@ impl<S: Store> PageMap<S> {
     /// Returns a block without live units that cannot be erased yet to the cleaner.
     #[cold]
     fn postpone_erase(&mut self, block: BlockId) {
-        self.table.set_state(block, BlockState::Closed);
-        self.policy.closed(&self.table, block);
+        self.offer(block);
     }
 
     /// The last flushed version of a unit may be dead in the block about to be erased while a newer one is not yet
     /// programmed. Programs the pages in which such units are staged, and returns when all queued programs are
     /// done.
     fn program_newer_versions(&mut self, at: Time, victim: BlockId) -> Time {
-        for index in 0..self.frontiers.len() as u32 {
-            let staged = &self.frontiers[index as usize].staged;
-            if staged.iter().any(|unit| unit.replaces != NOTHING && self.block_of(unit.replaces) == victim) {
+        for index in 0..self.writers.all().len() as u32 {
+            let staged = &self.writers[index].staged;
+            if staged.iter().any(|unit| unit.replaces != Ppa::NONE && self.block_of(unit.replaces) == victim)
+            {
                 // If the program fails, its units are staged again and nothing is lost with the victim: the next
                 // program returns the error.
                 let _ = self.pad(at, index, true);
@@ -97,7 +96,7 @@ impl<S: Store> PageMap<S> {
         // Without a buffer every host program was promised when it was queued.
         let one_die = self.array.members_per_block() == 1;
         if self.buffer.config().is_none() && self.geometry.units_per_page == 1 && one_die {
-            return at.max(self.promised);
+            return at.max(self.acknowledged.all);
         }
         self.array.finish_programs(at)
     }

@@ -1,15 +1,13 @@
 //! The open blocks: one per die and stream. Units are staged until a page is full, then programmed.
 
+use super::PageMap;
 use super::array::Queued;
 use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
 use crate::ControllerError;
-use crate::cleaning::CleaningPolicy;
-use crate::table::BlockState;
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Geometry, Ppa, Time};
+use nvlab_units::{BlockId, Geometry, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 pub(super) const NO_BLOCK: u32 = u32::MAX;
@@ -19,11 +17,11 @@ pub(super) const NO_SLOT: u64 = u64::MAX;
 /// A unit in a page not yet programmed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Staged {
-    pub lpa: u32,
+    pub lpa: Lpa,
     /// The slot of the write buffer it takes, or [`NO_SLOT`].
     pub slot: u64,
-    /// The address of the version it replaces, or `NOTHING`.
-    pub replaces: u32,
+    /// The address of the version it replaces, or [`Ppa::NONE`].
+    pub replaces: Ppa,
 }
 
 /// An open block.
@@ -68,7 +66,7 @@ impl Frontier {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Unit<'a> {
     pub kind: Kind,
-    pub lpa: u32,
+    pub lpa: Lpa,
     /// Its data did not match its checksum.
     pub damaged: bool,
     pub sequence: u64,
@@ -81,42 +79,36 @@ pub(super) struct Unit<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub block: BlockId,
-    pub address: u32,
+    pub address: Ppa,
     /// It was the last unit of its page, which can be programmed.
     pub fills_page: bool,
 }
 
 impl<S: Store> PageMap<S> {
-    #[inline]
-    pub(super) fn die_of_frontier(&self, index: u32) -> u32 {
-        if self.streams == 1 { index } else { index / self.streams }
-    }
-
     /// Places a unit in the open block of a frontier (which must have one). Does not program the page: see
     /// [`PageMap::program_pages`].
     #[inline(always)]
-    pub(super) fn place(&mut self, index: u32, unit: Unit<'_>, replaces: u32) -> Placed {
+    pub(super) fn place(&mut self, index: u32, unit: Unit<'_>, replaces: Ppa) -> Placed {
         let (per_page, per_block) = (self.geometry.units_per_page, self.geometry.units_per_block());
-        let frontier = &mut self.frontiers[index as usize];
+        let frontier = &mut self.writers[index];
         let block = BlockId(frontier.block);
-        let address = block.0 * per_block + frontier.next;
+        let address = Ppa(block.0 * per_block + frontier.next);
         frontier.next += 1;
         if frontier.slots != per_page && frontier.next % per_page == frontier.slots {
             frontier.next += per_page - frontier.slots;
         }
         let fills_page = frontier.is_at_page(per_page);
-        self.p2l[address as usize] = if unit.kind == Kind::Data { unit.lpa } else { NOTHING };
+        self.map.place(address, unit.lpa);
         if per_page > 1 || S::KEEPS || self.array.nand().cells().programs_may_fail() {
             frontier.staged.push(Staged { lpa: unit.lpa, slot: unit.slot, replaces });
         }
         if S::KEEPS {
             let Unit { kind, lpa, damaged, sequence, .. } = unit;
-            let spare = Spare { kind, damaged, lpa, sequence, stamp: self.stamp };
+            let spare = Spare { kind, damaged, lpa, sequence, stamp: self.numbers.take_stamp() };
             if per_page > 1 {
                 frontier.data.extend_from_slice(unit.data);
             }
             frontier.spare.extend_from_slice(&spare.encode(unit.data));
-            self.stamp += 1;
         }
         self.skip_bad_pages(index);
         Placed { block, address, fills_page }
@@ -131,7 +123,7 @@ impl<S: Store> PageMap<S> {
     }
 
     fn skip_bad_members(&mut self, index: u32) {
-        let frontier = &mut self.frontiers[index as usize];
+        let frontier = &mut self.writers[index];
         let per_page = self.geometry.units_per_page;
         if frontier.is_at_page(per_page) {
             let page = self.array.next_page(BlockId(frontier.block), frontier.next / per_page);
@@ -142,7 +134,7 @@ impl<S: Store> PageMap<S> {
     /// True if the page being filled is full.
     #[inline]
     pub(super) fn page_is_full(&self, index: u32) -> bool {
-        self.frontiers[index as usize].is_at_page(self.geometry.units_per_page)
+        self.writers[index].is_at_page(self.geometry.units_per_page)
     }
 
     /// Programs the full pages of a frontier that are not yet programmed, and closes the block if it is full.
@@ -168,7 +160,7 @@ impl<S: Store> PageMap<S> {
         data: &[u8],
         over_channel: bool,
     ) -> Result<Queued, ControllerError> {
-        let frontier = &self.frontiers[index as usize];
+        let frontier = &self.writers[index];
         let (block, page) = (BlockId(frontier.block), frontier.programmed);
         let full = if self.geometry.units_per_page == 1 {
             frontier.next
@@ -180,7 +172,7 @@ impl<S: Store> PageMap<S> {
         let queued = self.array.program(at, block, page, full - page, payload, over_channel);
         match queued {
             Ok(queued) => {
-                let frontier = &mut self.frontiers[index as usize];
+                let frontier = &mut self.writers[index];
                 let is_full = frontier.next == frontier.end;
                 if frontier.staged.is_empty() {
                     frontier.programmed = full;
@@ -194,7 +186,7 @@ impl<S: Store> PageMap<S> {
             }
             Err(MediumError::ProgramFailed(_)) => {
                 if self.geometry.units_per_page == 1 {
-                    self.frontiers[index as usize].data.extend_from_slice(data);
+                    self.writers[index].data.extend_from_slice(data);
                 }
                 self.program_failed(at, index)
             }
@@ -204,15 +196,15 @@ impl<S: Store> PageMap<S> {
 
     /// The program of the staged units is queued.
     fn unstage(&mut self, index: u32, programmed: u32, queued: Queued) {
-        let (per_page, frontier) = (self.geometry.units_per_page, &mut self.frontiers[index as usize]);
-        let first = self.geometry.first_unit(BlockId(frontier.block)).0 + frontier.programmed * per_page;
+        let (per_page, frontier) = (self.geometry.units_per_page, &mut self.writers[index]);
+        let first = self.geometry.first_unit(BlockId(frontier.block)) + frontier.programmed * per_page;
         for (nth, staged) in (0..).zip(frontier.staged.drain(..)) {
             if S::KEEPS && Spare::says_damaged(&frontier.spare[nth as usize * SPARE_BYTES..]) {
-                let place = self.array.place(Ppa(first + nth));
+                let place = self.array.place(first + nth);
                 self.array.nand_mut().doubt(place);
             }
-            if S::KEEPS && staged.replaces != NOTHING {
-                self.array.supersede(self.array.dead(Ppa(staged.replaces)), queued);
+            if S::KEEPS && staged.replaces != Ppa::NONE {
+                self.array.supersede(self.array.dead(staged.replaces), queued);
             }
             if staged.slot != NO_SLOT {
                 self.buffer.queued(staged.slot, queued);
@@ -227,9 +219,8 @@ impl<S: Store> PageMap<S> {
     }
 
     fn close(&mut self, index: u32) {
-        let block = BlockId(std::mem::replace(&mut self.frontiers[index as usize].block, NO_BLOCK));
-        self.table.set_state(block, BlockState::Closed);
-        self.policy.closed(&self.table, block);
+        let block = BlockId(std::mem::replace(&mut self.writers[index].block, NO_BLOCK));
+        self.offer(block);
         self.cache_filled(block);
     }
 
@@ -240,26 +231,26 @@ impl<S: Store> PageMap<S> {
         index: u32,
         over_channel: bool,
     ) -> Result<Queued, ControllerError> {
-        if self.frontiers[index as usize].block == NO_BLOCK || self.page_is_full(index) {
+        if self.writers[index].block == NO_BLOCK || self.page_is_full(index) {
             return Ok(Queued::default());
         }
         let nothing = vec![0; if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 }];
         while !self.page_is_full(index) {
             let padding = Unit {
                 kind: Kind::Padding,
-                lpa: NOTHING,
+                lpa: Lpa::NONE,
                 damaged: false,
                 sequence: 0,
                 slot: NO_SLOT,
                 data: &nothing,
             };
-            self.place(index, padding, NOTHING);
+            self.place(index, padding, Ppa::NONE);
             self.stats.padding_units += 1;
         }
         if over_channel {
             // The page uses up space like one that the host filled: its data was not counted when it was placed.
-            let die = self.die_of_frontier(index);
-            self.dies[die as usize].owed += self.geometry.units_per_page;
+            let die = self.writers.die_of(index);
+            self.dies[die.index()].owed += self.geometry.units_per_page;
         }
         let queued = self.program_pages(at, index, &[], over_channel)?;
         if over_channel {
@@ -270,19 +261,19 @@ impl<S: Store> PageMap<S> {
 
     /// Pads all partly filled pages.
     pub(super) fn pad_all(&mut self, at: Time) -> Result<(), ControllerError> {
-        (0..self.frontiers.len() as u32).try_for_each(|index| self.pad(at, index, true).map(|_| ()))
+        (0..self.writers.all().len() as u32).try_for_each(|index| self.pad(at, index, true).map(|_| ()))
     }
 
     /// The payload of a staged unit; or, if that did not match its checksum when it was moved, the place it was moved from.
     pub(super) fn staged(&self, unit: Ppa) -> Result<&[u8], Ppa> {
-        let block = self.block_of(unit.0).0;
-        let frontier = self.frontiers.iter().find(|frontier| frontier.block == block);
+        let block = self.block_of(unit).0;
+        let frontier = self.writers.all().iter().find(|frontier| frontier.block == block);
         let frontier = frontier.unwrap_or_else(|| panic!("unit {unit:?} is neither programmed nor staged"));
-        let within = unit.0 - self.geometry.first_unit(BlockId(block)).0;
+        let within = unit - self.geometry.first_unit(BlockId(block));
         let slot = (within - frontier.programmed * self.geometry.units_per_page) as usize;
         if Spare::says_damaged(&frontier.spare[slot * SPARE_BYTES..]) {
             let from = frontier.staged[slot].replaces;
-            return Err(self.array.place(if from == NOTHING { unit } else { Ppa(from) }));
+            return Err(self.array.place(if from == Ppa::NONE { unit } else { from }));
         }
         let bytes = self.geometry.unit_bytes as usize;
         Ok(&frontier.data[slot * bytes..][..bytes])

@@ -10,14 +10,14 @@
 //! 1. `live[block]` is the number of entries of `places` that lie in the block.
 //! 2. A block leaves the log only in [`super::directory`], when no complete directory refers to it.
 
-use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
+use super::PageMap;
+use super::spare::Kind;
 use crate::ControllerError;
 use crate::table::BlockState;
 use crate::wear::Take;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::{MediumError, Store};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Die, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 /// A block being filled, and its next page.
@@ -30,8 +30,8 @@ struct Open {
 /// The blocks of the log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct MapLog {
-    /// Where each translation page is; `NOTHING`: it was never written.
-    pub places: Vec<u32>,
+    /// Where each translation page is; [`Ppa::NONE`]: it was never written.
+    pub places: Vec<Ppa>,
     /// Translation pages in each block of the array.
     pub live: Vec<u32>,
     /// Erased blocks.
@@ -49,7 +49,7 @@ impl MapLog {
     /// An empty log of `pages` translation pages in an array of `blocks`, of which `open` are filled at a time.
     pub fn new(pages: u32, blocks: u32, open: u32) -> MapLog {
         MapLog {
-            places: vec![NOTHING; pages as usize],
+            places: vec![Ppa::NONE; pages as usize],
             live: vec![0; blocks as usize],
             pool: Vec::new(),
             closed: Vec::new(),
@@ -80,14 +80,14 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Takes an erased block of the log, on `die` if there is one. If there is none, the log grows.
-    pub(super) fn take_from_log(&mut self, die: u32) -> Result<BlockId, ControllerError> {
+    pub(super) fn take_from_log(&mut self, die: Die) -> Result<BlockId, ControllerError> {
         let geometry = self.geometry;
         let log = &mut self.demand_mut().log;
         let on_die = log.pool.iter().position(|&block| geometry.die_of(block) == die);
         if let Some(block) = on_die.or_else(|| log.pool.len().checked_sub(1)) {
             return Ok(log.pool.swap_remove(block));
         }
-        let block = self.take_erased(geometry.dies()).ok_or_else(|| self.end_of_life(die))?;
+        let block = self.take_erased(None).ok_or_else(|| self.end_of_life(die))?;
         let pages = self.array.pages_left(block, 0);
         self.demand_mut().log.left += pages;
         Ok(block)
@@ -122,9 +122,9 @@ impl<S: Store> PageMap<S> {
                 }
                 Err(other) => panic!("the log of the map broke a rule of the medium: {other}"),
             }
-            let first = self.geometry.first_unit(block).0 + page * self.geometry.units_per_page;
-            for (&page, place) in pages.iter().zip(first..) {
-                self.place_page(page, place);
+            let first = self.geometry.first_unit(block) + page * self.geometry.units_per_page;
+            for (&page, nth) in pages.iter().zip(0..) {
+                self.place_page(page, first + nth);
             }
             return Ok(());
         }
@@ -136,20 +136,20 @@ impl<S: Store> PageMap<S> {
         if let Some(open) = self.demand_mut().log.open[turn] {
             return Ok(open);
         }
-        let block = self.take_from_log(turn as u32)?;
+        let block = self.take_from_log(Die(turn as u32))?;
         let open = Open { block, page: self.array.next_page(block, 0) };
         self.demand_mut().log.open[turn] = Some(open);
         Ok(open)
     }
 
     /// A translation page is now at `place`, and clean.
-    pub(super) fn place_page(&mut self, page: u32, place: u32) {
+    pub(super) fn place_page(&mut self, page: u32, place: Ppa) {
         let layout = self.layout;
         let demand = self.demand_mut();
         let old = std::mem::replace(&mut demand.log.places[page as usize], place);
-        demand.log.live[layout.block_of(Ppa(place)).0 as usize] += 1;
-        if old != NOTHING {
-            demand.log.live[layout.block_of(Ppa(old)).0 as usize] -= 1;
+        demand.log.live[layout.block_of(place).0 as usize] += 1;
+        if old != Ppa::NONE {
+            demand.log.live[layout.block_of(old).0 as usize] -= 1;
         }
         demand.residency.cleaned(page);
     }
@@ -162,15 +162,14 @@ impl<S: Store> PageMap<S> {
             let (kind, lpa) = match pages.get(slot) {
                 Some(&page) => {
                     let units = self.demand_mut().units(page);
-                    let entries = &self.l2p[units.start as usize..units.end as usize];
+                    let entries = self.map.entries(units);
                     data.extend(entries.iter().flat_map(|unit| unit.to_le_bytes()));
-                    (Kind::Map, page)
+                    (Kind::Map, Lpa(page))
                 }
-                None => (Kind::Padding, NOTHING),
+                None => (Kind::Padding, Lpa::NONE),
             };
             data.resize(start + self.geometry.unit_bytes as usize, 0);
-            let beside = Spare { kind, damaged: false, lpa, sequence: self.sequence, stamp: self.stamp };
-            self.stamp += 1;
+            let beside = self.numbers.beside(kind, lpa, self.numbers.sequence);
             spare.extend_from_slice(&beside.encode(&data[start..]));
         }
         (data, spare)
@@ -181,14 +180,14 @@ impl<S: Store> PageMap<S> {
         for &page in pages {
             let demand = self.demand_mut();
             let place = demand.log.places[page as usize];
-            if place == NOTHING || demand.residency.is_resident(page) {
+            if place == Ppa::NONE || demand.residency.is_resident(page) {
                 continue;
             }
             self.stats.map.rewrite_reads += 1;
             let mut senses = [0; nvlab_medium::flash::cells::LEVELS_MAX + 1];
-            let level = self.array.nand().level(place % self.geometry.units_per_page);
+            let level = self.array.nand().level(place.0 % self.geometry.units_per_page);
             senses[level as usize] = 1;
-            let lane = self.array.lane_of(Ppa(place));
+            let lane = self.array.lane_of(place).0;
             self.array.nand_mut().relocation_reads(at, lane, &senses, 1);
         }
     }

@@ -4,7 +4,7 @@
 //! another controller.
 //!
 //! Invariants
-//! 1. A physical unit is live iff `l2p[p2l[unit]] == unit`; a bit per unit records the same.
+//! 1. The map is as [`map`] says.
 //! 2. `table.live(block)` is the number of live units in the block.
 //! 3. A block is erased only after every copy that replaces its live units, and (without a protected buffer)
 //!    every newer version of its dead units, is programmed, or queued before the erase on the same die.
@@ -18,11 +18,13 @@
 //! |---|---|
 //! | [`config`] | its configuration |
 //! | [`stats`] | its statistics |
+//! | [`map`], `bit_set` | the map itself; a set of units |
 //! | `array` | blocks or superblocks: how blocks of the map correspond to blocks of the medium |
-//! | `frontier` | the open blocks |
+//! | `writers`, `frontier` | the open blocks; their pages |
 //! | `spread` | which die the host's next page goes to |
 //! | `read`, `write` | host reads and writes |
 //! | `clean`, `erase`, `wear` | relocation; erasing emptied blocks; wear levelling and retirement |
+//! | `numbers` | sequence numbers and stamps |
 //! | `buffer` | the write buffer: what a write waits for, what survives a cut |
 //! | `absorb` | overwrites of what is still in it |
 //! | [`cache`] | blocks in SLC mode in front of the others |
@@ -37,6 +39,7 @@
 
 mod absorb;
 mod array;
+mod bit_set;
 mod buffer;
 pub mod cache;
 mod checkpoint;
@@ -50,8 +53,9 @@ mod directory_found;
 mod erase;
 mod frontier;
 mod kept;
-mod live;
+mod map;
 mod map_log;
+mod numbers;
 mod payload;
 mod pieces;
 mod pieces_found;
@@ -63,6 +67,7 @@ pub mod stats;
 mod trim;
 mod wear;
 mod write;
+mod writers;
 
 pub use crate::cleaning::Cleaning;
 pub use crate::wear::{Levelling, WearLevelling};
@@ -72,7 +77,7 @@ pub use recover::PageMapMedia;
 pub use stats::{MapStats, PageMapStats};
 pub use trim::trims_pending_max;
 
-use crate::cleaning::Policy;
+use crate::cleaning::{CleaningPolicy, Policy};
 use crate::spare;
 use crate::table::{BlockState, BlockTable};
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport, Region, Use};
@@ -80,18 +85,15 @@ use array::Array;
 use buffer::Buffer;
 use cache::Cache;
 use demand::Demand;
-use frontier::{Frontier, NO_BLOCK};
-use live::Live;
+use frontier::NO_BLOCK;
+use map::Map;
+use numbers::Numbers;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Geometry, Layout, Ppa, Served, Ticket, Time};
-use prefetch_index::prefetch_index;
+use nvlab_units::{BlockId, Die, Extent, Geometry, Layout, Lpa, Ppa, Served, Ticket, Time};
 use serde::{Deserialize, Serialize};
-use spread::Round;
 use std::collections::VecDeque;
-
-/// No physical unit: the logical unit is unmapped.
-const NOTHING: u32 = u32::MAX;
+use writers::Writers;
 
 /// A page-mapped controller over a NAND array.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -100,61 +102,30 @@ pub struct PageMap<S: Store = ()> {
     geometry: Geometry,
     layout: Layout,
     array: Array<S>,
-    #[serde(with = "nvlab_units::plain")]
-    l2p: Vec<u32>,
-    #[serde(skip)]
-    p2l: Vec<u32>,
-    live: Live,
+    map: Map,
     table: BlockTable,
     policy: Policy,
-    dies: Vec<Die>,
-    /// Frontier of die d, stream s at `d * streams + s`; the last stream is that of wear levelling, if it is static.
-    frontiers: Vec<Frontier>,
-    streams: u32,
-    /// The dies the next pages of each host stream go to.
-    rounds: Vec<Round>,
+    dies: Vec<DieState>,
+    writers: Writers,
     buffer: Buffer,
-    /// Pages of host units whose program may not have begun; only if the buffer absorbs overwrites.
-    waiting: absorb::Waiting,
     cache: Option<Cache>,
     /// The state of a map that is not all in memory.
     demand: Option<Box<Demand>>,
     /// A block was retired since the reserve of erased blocks was last checked.
     retired: bool,
-    /// Without a buffer: when the programs of the current request are done.
-    acknowledged: Time,
-    /// The latest `acknowledged` so far.
-    promised: Time,
-    /// Number of the next host unit written, and of the next unit programmed.
-    sequence: u64,
-    stamp: u64,
+    acknowledged: write::Acknowledged,
+    numbers: Numbers,
     checkpoint: checkpoint::State,
     journal: trim::Journal,
-    /// Only with payload.
-    #[serde(skip)]
-    trimmed: dead::Trimmed,
-    /// Scratch: live units of the block being cleaned.
-    #[serde(skip)]
-    moving: Vec<Moving>,
-    /// Scratch: reads of a relocation on each lane of a block; all zero between calls.
-    reads: Vec<clean::Reads>,
-    /// Host units between two steps of a cleaning.
-    step_units: u32,
+    cleaner: clean::Cleaner,
     /// The contents of an unmapped unit.
     zeros: Vec<u8>,
     stats: PageMapStats,
 }
 
-/// A live unit being moved out of a block.
-#[derive(Clone, Copy, Debug, Default)]
-struct Moving {
-    from: u32,
-    lpa: u32,
-}
-
 /// The state of a die.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Die {
+struct DieState {
     free: Vec<BlockId>,
     /// Erases since wear was last checked.
     erases: u32,
@@ -177,7 +148,7 @@ impl<S: Store> PageMap<S> {
             if map.array.capacity(block) == 0 {
                 map.table.set_state(block, BlockState::Bad);
             } else {
-                map.dies[map.geometry.die_of(block) as usize].free.push(block);
+                map.dies[map.geometry.die_of(block).index()].free.push(block);
             }
         }
         let dynamic = map.config.wear.dynamic;
@@ -195,7 +166,6 @@ impl<S: Store> PageMap<S> {
         config.check(nand.config())?;
         let array = Array::new(nand, config.allocation);
         let (dies, blocks) = (geometry.dies(), geometry.blocks_per_die);
-        let (streams, host_streams) = (config.open_blocks(), config.streams.relocated().max(1));
         let units_per_block = geometry.units_per_block();
         let mut table = BlockTable::new(dies, blocks, units_per_block, geometry.units_per_page);
         for block in (0..geometry.blocks()).map(BlockId) {
@@ -207,30 +177,20 @@ impl<S: Store> PageMap<S> {
         Ok(PageMap {
             policy: Policy::new(config.cleaning, &table, dies, config.seed),
             layout: Layout::new(&geometry),
-            l2p: vec![NOTHING; config.logical_units as usize],
-            p2l: vec![NOTHING; geometry.units() as usize],
-            live: Live::new(geometry.units()),
-            dies: vec![Die::default(); dies as usize],
-            frontiers: vec![Frontier::new::<S>(&geometry); (dies * streams) as usize],
-            rounds: vec![Round::new(dies); host_streams as usize],
-            buffer: Buffer::new(config.buffer),
-            waiting: vec![VecDeque::new(); array.lanes() as usize],
+            map: Map::new(config.logical_units, geometry.units()),
+            dies: vec![DieState::default(); dies as usize],
+            writers: Writers::new::<S>(&config, &geometry),
+            buffer: Buffer::new(config.buffer, array.lanes()),
             cache: None,
             demand: Demand::new(&config, &geometry),
             retired: false,
-            acknowledged: Time::ZERO,
-            promised: Time::ZERO,
-            sequence: 1,
-            stamp: 1,
+            acknowledged: write::Acknowledged::default(),
+            numbers: Numbers::new(),
             checkpoint: checkpoint::State::new(&config, &geometry),
             journal: trim::Journal::new(),
-            trimmed: dead::Trimmed::default(),
-            moving: Vec::new(),
-            reads: vec![clean::Reads::default(); array.members_per_block() as usize],
-            step_units: clean::STEP_UNITS_MIN.min(geometry.units_per_block() / 2),
+            cleaner: clean::Cleaner::new(array.members_per_block(), geometry.units_per_block()),
             zeros: vec![0; geometry.unit_bytes as usize * S::SHOWS as usize],
             stats: PageMapStats::default(),
-            streams,
             table,
             geometry,
             array,
@@ -293,20 +253,19 @@ impl<S: Store> PageMap<S> {
     }
     /// The sequence number of the host's next write or trim. Every unit written takes one, a trim takes one.
     pub fn sequence(&self) -> u64 {
-        self.sequence
+        self.numbers.sequence
     }
     /// Bytes of memory the controller's tables take in this program.
     pub fn memory_bytes(&self) -> u64 {
-        let map = (self.l2p.len() + self.p2l.len()) as u64 * 4;
         let demand = self.demand.as_ref().map_or(0, |demand| demand.memory_bytes());
-        let trimmed = self.trimmed.memory_bytes() + self.nand().superseded_bytes();
-        map + self.live.memory_bytes() + self.table.memory_bytes() + demand + trimmed
+        let trimmed = self.journal.trimmed.dead.memory_bytes() + self.nand().superseded_bytes();
+        self.map.memory_bytes() + self.table.memory_bytes() + demand + trimmed
     }
 
     /// The erased space of a die, in whole blocks.
     #[inline]
-    fn erased_blocks(&self, die: u32) -> u32 {
-        let free = &self.dies[die as usize].free;
+    fn erased_blocks(&self, die: Die) -> u32 {
+        let free = &self.dies[die.index()].free;
         if self.table.is_uniform() {
             return free.len() as u32;
         }
@@ -323,46 +282,48 @@ impl<S: Store> PageMap<S> {
     }
 
     #[inline]
-    fn block_of(&self, unit: u32) -> BlockId {
-        self.layout.block_of(Ppa(unit))
+    fn block_of(&self, unit: Ppa) -> BlockId {
+        self.layout.block_of(unit)
     }
 
-    /// Marks a physical unit dead.
+    /// A physical unit, which the map does not point to any more, is dead.
     #[inline(always)]
-    fn invalidate(&mut self, unit: u32) {
-        self.live.clear(unit);
+    fn lose(&mut self, unit: Ppa) {
         let block = self.block_of(unit);
         if self.table.lose(block) {
-            crate::cleaning::CleaningPolicy::lost(&mut self.policy, &self.table, block);
+            self.policy.lost(&self.table, block);
         }
+    }
+
+    /// A full block may be cleaned from now on.
+    fn offer(&mut self, block: BlockId) {
+        self.table.set_state(block, BlockState::Closed);
+        self.policy.closed(&self.table, block);
     }
 
     /// Checks every invariant; for tests.
     pub fn check(&self) {
         let mut live = vec![0u32; self.geometry.blocks() as usize];
-        for (lpa, &unit) in self.l2p.iter().enumerate().filter(|(_, unit)| **unit != NOTHING) {
-            assert_eq!(self.p2l[unit as usize], lpa as u32, "unit {unit} of {lpa} belongs to another");
-            assert!(self.live.holds(unit), "unit {unit} of {lpa} is not marked live");
-            live[self.block_of(unit).0 as usize] += 1;
-        }
-        let marked = (0..self.geometry.units() as u32).filter(|&unit| self.live.holds(unit)).count();
-        assert_eq!(marked as u32, live.iter().sum::<u32>(), "dead units are marked live");
+        self.map.check().for_each(|unit| live[self.block_of(unit).0 as usize] += 1);
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let state = self.table.state(block);
             if state != BlockState::Map {
                 assert_eq!(self.table.live(block), live[block.0 as usize], "{block:?} {state:?}");
             }
-            let die = self.geometry.die_of(block) as usize;
+            let die = self.geometry.die_of(block).index();
             let free = self.dies[die].free.contains(&block);
             assert_eq!(free, state == BlockState::Free, "{block:?} is {state:?}");
-            let open = self.frontiers.iter().any(|frontier| frontier.block == block.0);
+            let open = self.writers.all().iter().any(|frontier| frontier.block == block.0);
             assert_eq!(open, state == BlockState::Open, "{block:?} is {state:?}");
             let in_log = self.demand.as_ref().is_some_and(|demand| demand.log.pool.contains(&block));
             let erased = state == BlockState::Free || self.checkpoint.keeps(block) || in_log;
             assert!(!erased || self.array.is_erased(block), "{block:?} is not erased");
         }
         assert!(
-            self.frontiers.iter().all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block())
+            self.writers
+                .all()
+                .iter()
+                .all(|f| f.block == NO_BLOCK || f.next < self.geometry.units_per_block())
         );
         self.check_log();
     }
@@ -372,17 +333,17 @@ impl<S: Store> Controller for PageMap<S> {
     const KEEPS: bool = S::KEEPS;
 
     #[inline]
-    fn prefetch(&self, unit: u32) {
-        prefetch_index(&self.l2p, unit as usize);
+    fn prefetch(&self, lpa: Lpa) {
+        self.map.prefetch(lpa);
     }
 
     #[inline]
-    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
+    fn prefetch_writes(&self, lpas: impl Iterator<Item = Lpa>) {
         let mut sum = 0;
-        for unit in units {
-            let old = self.l2p.get(unit as usize).copied().unwrap_or(NOTHING);
-            if old != NOTHING {
-                sum += self.live.holds(old) as u32 + self.table.kept(self.block_of(old));
+        for lpa in lpas {
+            let old = self.map.get(lpa).unwrap_or(Ppa::NONE);
+            if old != Ppa::NONE {
+                sum += self.map.is_live(old) as u32 + self.table.kept(self.block_of(old));
             }
         }
         std::hint::black_box(sum);
@@ -414,16 +375,13 @@ impl<S: Store> Controller for PageMap<S> {
         if !S::SHOWS || ControllerError::check_extent(extent, self.config.logical_units).is_err() {
             return None;
         }
-        let unit = self.l2p[extent.start as usize];
-        if unit == NOTHING {
+        let unit = self.map.find(extent.start);
+        if unit == Ppa::NONE {
             return Some(&self.zeros);
         }
-        match self
-            .array
-            .nand()
-            .view(self.array.place(Ppa(unit)), self.run_from(extent.start, unit, extent.count))
-        {
-            Err(MediumError::Erased(_)) => self.staged(Ppa(unit)).ok(),
+        let run = self.run_from(extent.start, unit, extent.count);
+        match self.array.nand().view(self.array.place(unit), run) {
+            Err(MediumError::Erased(_)) => self.staged(unit).ok(),
             found => found.ok(),
         }
     }
@@ -438,8 +396,8 @@ impl<S: Store> Controller for PageMap<S> {
         Ok(Served { start, end })
     }
 
-    fn is_mapped(&self, lpa: u32) -> bool {
-        self.l2p[lpa as usize] != NOTHING
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.map.find(lpa) != Ppa::NONE
     }
 
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
@@ -474,7 +432,7 @@ impl<S: Store> Background for PageMap<S> {
     }
     fn settle(&mut self, upto: Time) {
         self.buffer.settle(upto);
-        if S::KEEPS && !self.trimmed.is_empty() && self.buffer.is_protected() {
+        if S::KEEPS && !self.journal.trimmed.dead.is_empty() && self.buffer.is_protected() {
             self.trims_recorded(u64::MAX, array::Queued::default());
         }
         self.array.nand_mut().settle(upto);

@@ -5,13 +5,14 @@
 //! blocks. Dead units are marked as padding, so that no older version of any unit exists. The map's own pages on
 //! flash are written from the map in memory.
 
+use super::PageMap;
+use super::numbers::Numbers;
 use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
 use crate::table::BlockState;
 use crate::{Background, ControllerError};
 use nvlab_medium::flash::SPARE_BYTES;
 use nvlab_medium::{PowerCut, Store};
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Time};
 
 impl PageMap {
     /// The same controller with a fresh store, and when it is idle. What was written reads as zeros. Its buffer is
@@ -28,30 +29,20 @@ impl PageMap {
             geometry: self.geometry,
             layout: self.layout,
             array: self.array.with_store(store),
-            l2p: self.l2p,
-            p2l: self.p2l,
-            live: self.live,
+            map: self.map,
             table: self.table,
             policy: self.policy,
             dies: self.dies,
-            frontiers: self.frontiers,
-            streams: self.streams,
-            rounds: self.rounds,
+            writers: self.writers,
             buffer: self.buffer,
-            waiting: self.waiting,
             cache: self.cache,
             demand: self.demand,
             retired: self.retired,
             acknowledged: self.acknowledged,
-            promised: self.promised,
-            sequence: self.sequence,
-            stamp: self.stamp.max(self.sequence) + 1,
+            numbers: Numbers { stamp: self.numbers.stamp.max(self.numbers.sequence) + 1, ..self.numbers },
             checkpoint: self.checkpoint,
             journal: self.journal,
-            trimmed: self.trimmed,
-            moving: self.moving,
-            reads: self.reads,
-            step_units: self.step_units,
+            cleaner: self.cleaner,
             zeros: vec![0; self.geometry.unit_bytes as usize],
             stats: self.stats,
         };
@@ -85,15 +76,15 @@ impl<S: Store> PageMap<S> {
             if matches!(self.table.state(block), BlockState::Map | BlockState::Free) {
                 continue;
             }
-            let number = self.table.birth(block).clamp(1, self.sequence);
-            for unit in block.0 * per_block..(block.0 + 1) * per_block {
-                let place = self.array.place(Ppa(unit));
+            let number = self.table.birth(block).clamp(1, self.numbers.sequence);
+            for unit in (block.0 * per_block..(block.0 + 1) * per_block).map(Ppa) {
+                let place = self.array.place(unit);
                 if !self.array.nand().is_readable(place) {
                     continue;
                 }
-                let (kind, lpa) = match self.live.holds(unit) {
-                    true => (Kind::Data, self.p2l[unit as usize]),
-                    false => (Kind::Padding, NOTHING),
+                let (kind, lpa) = match self.map.is_live(unit) {
+                    true => (Kind::Data, self.map.owner(unit)),
+                    false => (Kind::Padding, Lpa::NONE),
                 };
                 let spare = Spare { kind, damaged: false, lpa, sequence: number, stamp: number };
                 self.array.nand_mut().inscribe(place, &[], &of_zeros(&spare));
@@ -106,17 +97,17 @@ impl<S: Store> PageMap<S> {
         self.demand.iter_mut().for_each(|demand| demand.turn.begin_block());
         let Some(demand) = &self.demand else { return };
         let mut data = vec![0; self.geometry.unit_bytes as usize];
-        let pages = (0..).zip(&demand.log.places).filter(|(_, place)| **place != NOTHING);
+        let pages = (0..).zip(&demand.log.places).filter(|(_, place)| **place != Ppa::NONE);
         for (page, &place) in pages {
-            let units = demand.units(page);
-            let entries = &self.l2p[units.start as usize..units.end as usize];
+            let entries = self.map.entries(demand.units(page));
             data.fill(0);
             data.chunks_exact_mut(4)
                 .zip(entries)
                 .for_each(|(bytes, unit)| bytes.copy_from_slice(&unit.to_le_bytes()));
-            let number = self.sequence;
-            let spare = Spare { kind: Kind::Map, damaged: false, lpa: page, sequence: number, stamp: number };
-            let place = self.array.place(Ppa(place));
+            let number = self.numbers.sequence;
+            let spare =
+                Spare { kind: Kind::Map, damaged: false, lpa: Lpa(page), sequence: number, stamp: number };
+            let place = self.array.place(place);
             let spare: [u8; SPARE_BYTES] = spare.encode(&data);
             self.array.nand_mut().inscribe(place, &data, &spare);
         }

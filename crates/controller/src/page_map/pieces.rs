@@ -8,9 +8,8 @@
 //! u32, then that many block numbers u32, padded to the most there can be; then a u32 per logical unit (0xffffffff:
 //! nothing).
 
-use nvlab_units::{BlockId, Geometry, Ppa};
+use nvlab_units::{BlockId, Extent, Geometry, Lpa, Ppa};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 const MAGIC: u32 = 0x5350_564e; // "NVPS"
 /// Bytes of a piece before the open blocks and the map.
@@ -83,17 +82,17 @@ impl Pieces {
         (self.count as u64 - 1) * self.pages as u64 + self.pages_last as u64
     }
     /// The piece that holds the entry of a unit.
-    pub fn of(&self, lpa: u32) -> u32 {
-        lpa / self.entries
+    pub fn of(&self, lpa: Lpa) -> u32 {
+        lpa.0 / self.entries
     }
     /// The units whose entries a piece holds.
-    pub fn units(&self, piece: u32) -> Range<u32> {
+    pub fn units(&self, piece: u32) -> Extent {
         let start = piece * self.entries;
-        start..start.saturating_add(self.entries).min(self.logical_units)
+        Extent { start: Lpa(start), count: self.entries.min(self.logical_units - start) }
     }
 
     /// The bytes of a piece, with its share `map` of the map.
-    pub fn encode(&self, moment: &Moment, map: &[u32], bytes: usize) -> Vec<u8> {
+    pub fn encode(&self, moment: &Moment, map: impl Iterator<Item = u32>, bytes: usize) -> Vec<u8> {
         let mut data = Vec::with_capacity(bytes);
         data.extend(MAGIC.to_le_bytes());
         data.extend(self.logical_units.to_le_bytes());
@@ -102,7 +101,7 @@ impl Pieces {
         data.extend((moment.open.len() as u32).to_le_bytes());
         data.extend(moment.open.iter().flat_map(|block| block.0.to_le_bytes()));
         data.resize(self.header_bytes as usize, 0);
-        data.extend(map.iter().flat_map(|unit| unit.to_le_bytes()));
+        data.extend(map.flat_map(u32::to_le_bytes));
         data.resize(bytes, 0);
         data
     }
@@ -117,7 +116,7 @@ impl Pieces {
             return None;
         }
         let open = entries_of(&header[open]).map(BlockId).collect();
-        let map = entries_of(rest.get(..4 * self.units(piece).len())?).collect();
+        let map = entries_of(rest.get(..4 * self.units(piece).count as usize)?).collect();
         Some((Moment { stamp: u64_at(8), sequence: u64_at(16), open }, map))
     }
 }
@@ -147,18 +146,18 @@ pub(super) struct Checkpoint {
     moments: Vec<Moment>,
     oldest: usize,
     /// Units that a piece of an unfinished turn says are trimmed, and where the last complete turn has them.
-    pub trimmed_since: Vec<(u32, Ppa)>,
+    pub trimmed_since: Vec<(Lpa, Ppa)>,
 }
 
 impl Checkpoint {
     /// Those of all pieces, in order.
-    pub fn new(pieces: Pieces, moments: Vec<Moment>, trimmed_since: Vec<(u32, Ppa)>) -> Checkpoint {
+    pub fn new(pieces: Pieces, moments: Vec<Moment>, trimmed_since: Vec<(Lpa, Ppa)>) -> Checkpoint {
         assert_eq!(moments.len(), pieces.count as usize, "pieces are missing");
         let oldest = (0..moments.len()).min_by_key(|&i| moments[i].stamp).expect("a map has a piece");
         Checkpoint { pieces, moments, oldest, trimmed_since }
     }
     /// When the entry of a unit was what the map says.
-    pub fn moment_of(&self, lpa: u32) -> &Moment {
+    pub fn moment_of(&self, lpa: Lpa) -> &Moment {
         &self.moments[self.pieces.of(lpa) as usize]
     }
     /// The moment of the oldest piece: whatever was programmed since lies in the blocks open then, or begun since.
@@ -193,13 +192,13 @@ mod tests {
             [(80_000, 40_000, 64), (80_000, 1 << 30, 64), (80_000, 100, 64), (1, 50, 64), (4089, 1 << 30, 32)]
         {
             let (pieces, geometry) = divided(units, every, buffer);
-            let mut next = 0;
+            let mut next = Lpa(0);
             for piece in 0..pieces.count {
                 assert_eq!(pieces.units(piece).start, next, "{pieces:?}");
-                next = pieces.units(piece).end;
-                assert!((pieces.units(piece)).all(|lpa| pieces.of(lpa) == piece));
+                next = next + pieces.units(piece).count;
+                assert!(pieces.units(piece).units().all(|lpa| pieces.of(lpa) == piece));
             }
-            assert_eq!(next, units);
+            assert_eq!(next, Lpa(units));
             let whole = (28 + 4 * 8 + 4 * units as u64).div_ceil(geometry.page_bytes());
             let most = whole + whole / HEADER_SHARE + 1;
             assert!(pieces.pages_of_all() <= most, "{pieces:?}: {} for {whole}", pieces.pages_of_all());
@@ -216,9 +215,9 @@ mod tests {
         let last = pieces.count - 1;
         let moment = Moment { stamp: 1 << 40, sequence: 77, open: vec![BlockId(3), BlockId(399)] };
         for piece in [0, last] {
-            let map: Vec<u32> = pieces.units(piece).map(|lpa| lpa * 3).collect();
+            let map: Vec<u32> = pieces.units(piece).units().map(|lpa| lpa.0 * 3).collect();
             let length = pieces.pages_of(piece) as u64 * geometry.page_bytes();
-            let mut bytes = pieces.encode(&moment, &map, length as usize);
+            let mut bytes = pieces.encode(&moment, map.iter().copied(), length as usize);
             assert_eq!(bytes.len() as u64, length);
             assert_eq!(pieces.decode(piece, &bytes), Some((moment.clone(), map)));
             assert_eq!(Pieces { logical_units: 80_001, ..pieces }.decode(piece, &bytes), None);

@@ -1,12 +1,12 @@
 //! The map from its pieces, at recovery: which pieces count, and which of their entries still hold.
 
+use super::PageMap;
 use super::pieces::{Checkpoint, Moment};
 use super::recover::{First, damaged};
 use super::spare::{self, Kind};
-use super::{NOTHING, PageMap};
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Lpa, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Reads the newest of each piece into the map, back to the last complete turn, whose blocks it marks. The pieces of a
@@ -34,11 +34,11 @@ impl<S: Store> PageMap<S> {
                 self.adopt_blocks(blocks);
                 let moments = moments.into_iter().flatten().collect();
                 let checkpoint = Checkpoint::new(self.checkpoint.pieces, moments, trimmed_since);
-                self.sequence = self.sequence.max(checkpoint.sequence());
+                self.numbers.sequence = self.numbers.sequence.max(checkpoint.sequence());
                 return Ok(Some(checkpoint));
             }
         }
-        self.l2p.fill(NOTHING);
+        self.map.forget_all();
         Ok(None)
     }
 
@@ -46,12 +46,17 @@ impl<S: Store> PageMap<S> {
     fn adopt_blocks(&mut self, mut members: Vec<BlockId>) {
         // A bad block is read like the others, but not used again.
         members.retain(|&block| !self.array.nand().cells().is_bad(block));
+        self.checkpoint.blocks = self.mark_map(members);
+    }
+
+    /// Marks the blocks that these blocks of the medium belong to as the map's, and returns them.
+    pub(super) fn mark_map(&mut self, members: Vec<BlockId>) -> Vec<BlockId> {
         let mut blocks: Vec<BlockId> =
-            members.into_iter().map(|block| self.array.block_with(block)).collect();
-        blocks.sort_unstable_by_key(|block| block.0);
+            members.into_iter().map(|member| self.array.block_with(member)).collect();
+        blocks.sort_unstable();
         blocks.dedup();
         blocks.iter().for_each(|&block| self.table.set_state(block, BlockState::Map));
-        self.checkpoint.blocks = blocks;
+        blocks
     }
 
     /// Reads the pieces of a turn, those that no later turn has into the map. If all are whole, returns the units that a later turn
@@ -62,7 +67,7 @@ impl<S: Store> PageMap<S> {
         blocks: &[BlockId],
         turn: u64,
         moments: &mut [Option<Moment>],
-    ) -> Result<Option<Vec<(u32, Ppa)>>, String> {
+    ) -> Result<Option<Vec<(Lpa, Ppa)>>, String> {
         let places = self.find_turn(now, blocks, turn)?;
         let (pieces, unit_bytes) = (self.checkpoint.pieces, self.geometry.unit_bytes as usize);
         let per_piece = (pieces.pages * self.geometry.units_per_page) as usize;
@@ -70,7 +75,7 @@ impl<S: Store> PageMap<S> {
         let (mut all, mut trimmed_since) = (true, Vec::new());
         for ((piece, places), moment) in (0..pieces.count).zip(places.chunks(per_piece)).zip(moments) {
             let whole = bytes.chunks_mut(unit_bytes).zip(places).all(|(data, &place)| {
-                place != NOTHING && spare::peek(self.array.nand(), Ppa(place), data).is_ok()
+                place != Ppa::NONE && spare::peek(self.array.nand(), place, data).is_ok()
             });
             let found = whole.then(|| pieces.decode(piece, &bytes[..places.len() * unit_bytes])).flatten();
             let Some((of_piece, map)) = found else {
@@ -78,36 +83,35 @@ impl<S: Store> PageMap<S> {
                 continue;
             };
             let units = pieces.units(piece);
-            let entries = &mut self.l2p[units.start as usize..units.end as usize];
             if moment.is_none() {
-                entries.copy_from_slice(&map);
+                self.map.load(units, map.into_iter());
                 *moment = Some(of_piece);
             } else {
-                let both = units.zip(entries.iter().zip(&map));
-                let trimmed = both.filter(|(_, (now, before))| **now == NOTHING && **before != NOTHING);
-                trimmed_since.extend(trimmed.map(|(lpa, (_, &before))| (lpa, Ppa(before))));
+                let before = units.units().zip(map.into_iter().map(Ppa));
+                let is_trimmed = |lpa, before| self.map.find(lpa) == Ppa::NONE && before != Ppa::NONE;
+                trimmed_since.extend(before.filter(|&(lpa, before)| is_trimmed(lpa, before)));
             }
         }
         Ok(all.then_some(trimmed_since))
     }
 
-    /// Where each unit of a turn is, `NOTHING` if it is missing.
-    fn find_turn(&mut self, now: &mut Time, blocks: &[BlockId], turn: u64) -> Result<Vec<u32>, String> {
+    /// Where each unit of a turn is, [`Ppa::NONE`] if it is missing.
+    fn find_turn(&mut self, now: &mut Time, blocks: &[BlockId], turn: u64) -> Result<Vec<Ppa>, String> {
         let units = self.checkpoint.pieces.pages_of_all() * self.geometry.units_per_page as u64;
-        let mut places = vec![NOTHING; units as usize];
+        let mut places = vec![Ppa::NONE; units as usize];
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         for &block in blocks {
             *now = self.read_block(*now, block);
             for unit in self.written_units(block) {
                 let Ok(spare) = spare::peek(self.array.nand(), unit, &mut data) else { continue };
                 // A piece may be the last that was programmed: stamps go on behind its own.
-                self.stamp = self.stamp.max(spare.stamp + 1);
+                self.numbers.found_stamp(&spare);
                 if spare.kind == Kind::Checkpoint && spare.sequence == turn {
                     if spare.damaged {
                         return Err(damaged("a checkpoint of the map", unit));
                     }
-                    if let Some(place) = places.get_mut(spare.lpa as usize) {
-                        *place = unit.0;
+                    if let Some(place) = places.get_mut(spare.lpa.index()) {
+                        *place = unit;
                     }
                 }
             }
@@ -118,32 +122,30 @@ impl<S: Store> PageMap<S> {
     /// Adopts the map as it was read from a checkpoint, where its blocks have not been erased since; other entries are
     /// removed.
     pub(super) fn adopt(&mut self, checkpoint: &Checkpoint, firsts: &[First]) {
-        for lpa in 0..self.l2p.len() {
-            let unit = std::mem::replace(&mut self.l2p[lpa], NOTHING);
-            if unit as u64 >= self.geometry.units() {
+        for lpa in (0..self.config.logical_units).map(Lpa) {
+            let unit = self.map.forget(lpa);
+            if unit.0 as u64 >= self.geometry.units() {
                 continue;
             }
-            let (nand, place) = (self.array.nand(), self.array.place(Ppa(unit)));
+            let (nand, place) = (self.array.nand(), self.array.place(unit));
             let block = nand.geometry().block_of(place);
             let same = match firsts[block.0 as usize] {
                 First::Erased => false,
                 First::Unreadable => true,
-                First::Says(spare) => spare.stamp < checkpoint.moment_of(lpa as u32).stamp,
+                First::Says(spare) => spare.stamp < checkpoint.moment_of(lpa).stamp,
             };
-            let page = (place.0 - nand.geometry().first_unit(block).0) / self.geometry.units_per_page;
-            if same && page < nand.pages_written(block) && self.is_newer_claim(checkpoint, unit, lpa as u32) {
-                self.unmap_other_owner(Ppa(unit), lpa as u32);
-                self.l2p[lpa] = unit;
-                self.p2l[unit as usize] = lpa as u32;
+            let page = (place - nand.geometry().first_unit(block)) / self.geometry.units_per_page;
+            if same && page < nand.pages_written(block) && self.is_newer_claim(checkpoint, unit, lpa) {
+                self.map.claim(lpa, unit);
             }
         }
     }
 
     /// If two pieces claim that a physical unit holds different logical units, the younger is right.
-    fn is_newer_claim(&self, checkpoint: &Checkpoint, unit: u32, lpa: u32) -> bool {
-        let stamp_of = |lpa: u32| checkpoint.moment_of(lpa).stamp;
-        match self.p2l[unit as usize] {
-            NOTHING => true,
+    fn is_newer_claim(&self, checkpoint: &Checkpoint, unit: Ppa, lpa: Lpa) -> bool {
+        let stamp_of = |lpa: Lpa| checkpoint.moment_of(lpa).stamp;
+        match self.map.owner(unit) {
+            Lpa::NONE => true,
             other => stamp_of(other) < stamp_of(lpa),
         }
     }

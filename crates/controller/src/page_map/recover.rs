@@ -17,21 +17,20 @@
 //! It needs a bit for each logical unit besides the tables of the controller, and two pieces of the map: the map of a
 //! checkpoint is read into its final place, and which of two copies of a unit is newer is read from the copies.
 
+use super::PageMap;
+use super::bit_set::BitSet;
 use super::buffer::Held;
 use super::cache::SlcCache;
 use super::clean::MoveCause;
 use super::config::PageMapConfig;
-use super::live::Live;
 use super::pieces::Checkpoint;
 use super::spare::{self, Kind, Spare};
 use super::trim::{self, Record};
-use super::{NOTHING, PageMap};
-use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::{ControllerError, RecoveryReport};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Extent, Ppa, Time};
+use nvlab_units::{BlockId, Extent, Lpa, Ppa, Time};
 
 /// Sequence numbers of writes and trims are smaller than this, which no device reaches in its life.
 const SEQUENCES: u64 = 1 << 62;
@@ -52,7 +51,7 @@ impl<S: Store> PageMapMedia<S> {
     }
 
     /// Adds a unit that the protected buffer held, written with number `sequence` ([`PageMap::sequence`]).
-    pub fn hold(&mut self, lpa: u32, sequence: u64, data: Vec<u8>) {
+    pub fn hold(&mut self, lpa: Lpa, sequence: u64, data: Vec<u8>) {
         self.held.push(Held::kept(lpa, sequence, data));
     }
 
@@ -66,7 +65,7 @@ impl<S: Store> PageMapMedia<S> {
         let (units, unit_bytes) = (config.logical_units, self.nand.geometry().unit_bytes as usize);
         let numbered = |sequence: u64| (1..SEQUENCES).contains(&sequence);
         for Held { lpa, sequence, data, .. } in &self.held {
-            if *lpa >= units || !numbered(*sequence) || data.len() != unit_bytes {
+            if lpa.0 >= units || !numbered(*sequence) || data.len() != unit_bytes {
                 return Err(format!(
                     "the write buffer reports that it held unit {lpa} as write {sequence} with {} B; the device has \
                  {units} units of {unit_bytes} B",
@@ -171,7 +170,7 @@ impl<S: Store> PageMap<S> {
                 Err(_) => First::Unreadable,
                 Ok(_) => match spare::peek(self.array.nand(), unit, &mut data) {
                     Ok(spare) => {
-                        self.stamp = self.stamp.max(spare.stamp + 1);
+                        self.numbers.found_stamp(&spare);
                         First::Says(spare)
                     }
                     Err(_) => First::Unreadable,
@@ -197,30 +196,22 @@ impl<S: Store> PageMap<S> {
         units.into_iter().map(|unit| self.array.nand_mut().read_spare(at, unit).0).max().unwrap_or(at)
     }
 
-    /// A unit holds `lpa`: removes the mapping of another logical unit to it that came from the checkpoint.
-    pub(super) fn unmap_other_owner(&mut self, unit: Ppa, lpa: u32) {
-        let before = self.p2l[unit.0 as usize];
-        if before != NOTHING && before != lpa && self.l2p[before as usize] == unit.0 {
-            self.l2p[before as usize] = NOTHING;
-        }
-    }
-
     /// The sequence number and the stamp of the copy of a unit that a scan entered in the map; zeros if none was, or if it
     /// was trimmed since. They are read where the copy is: a table of them would take four times the bytes of the map.
-    pub(super) fn scanned_numbers(&self, scanned: &Live, lpa: u32) -> (u64, u64) {
-        let unit = self.l2p[lpa as usize];
-        if unit == NOTHING || !scanned.holds(lpa) {
+    pub(super) fn scanned_numbers(&self, scanned: &BitSet, lpa: Lpa) -> (u64, u64) {
+        let unit = self.map.find(lpa);
+        if unit == Ppa::NONE || !scanned.holds(lpa.0) {
             return (0, 0);
         }
-        let spare = self.array.nand().spare(self.array.place(Ppa(unit)));
+        let spare = self.array.nand().spare(self.array.place(unit));
         let spare = Spare::of_known(&spare.expect("a unit that was read before"));
         (spare.sequence, spare.stamp)
     }
 
     /// Scans the blocks not covered by the checkpoint; the newest copy of each unit enters the map. Returns the logical units
     /// whose entries come from here.
-    fn scan(&mut self, now: &mut Time, firsts: &[First], checkpoint: Option<&Checkpoint>) -> Live {
-        let mut scanned = Live::new(self.l2p.len() as u64);
+    fn scan(&mut self, now: &mut Time, firsts: &[First], checkpoint: Option<&Checkpoint>) -> BitSet {
+        let mut scanned = BitSet::new(self.config.logical_units as u64);
         let (at, mut end) = (*now, *now);
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         for block in self.array.every_member() {
@@ -241,21 +232,20 @@ impl<S: Store> PageMap<S> {
                 let Ok(spare) = spare::peek(self.array.nand(), place, &mut data) else { continue };
                 let unit = self.array.unit_at(place);
                 // Even damaged, it is the newest: an older version must not reappear in its place.
-                self.stamp = self.stamp.max(spare.stamp + 1);
-                if spare.kind != Kind::Data || spare.lpa >= self.config.logical_units {
+                self.numbers.found_stamp(&spare);
+                if spare.kind != Kind::Data || spare.lpa.0 >= self.config.logical_units {
                     continue;
                 }
-                self.sequence = self.sequence.max(spare.sequence + 1);
+                self.numbers.found_sequence(spare.sequence);
                 // A half-erased block may hold a copy older than that of the checkpoint.
                 let before = checkpoint.is_some_and(|checkpoint| {
                     let known = checkpoint.moment_of(spare.lpa).stamp;
-                    spare.stamp < known && self.l2p[spare.lpa as usize] != unit.0
+                    spare.stamp < known && self.map.find(spare.lpa) != unit
                 });
                 let numbers = (spare.sequence, spare.stamp);
                 if !before && numbers > self.scanned_numbers(&scanned, spare.lpa) {
-                    self.unmap_other_owner(unit, spare.lpa);
-                    self.l2p[spare.lpa as usize] = unit.0;
-                    scanned.set(spare.lpa);
+                    self.map.claim(spare.lpa, unit);
+                    scanned.add(spare.lpa.0);
                 }
             }
         }
@@ -303,24 +293,24 @@ impl<S: Store> PageMap<S> {
     }
 
     /// Applies the trims since the pieces of the checkpoint.
-    fn replay_trims(&mut self, trims: &[Record], checkpoint: Option<&Checkpoint>, scanned: &Live) {
-        let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
+    fn replay_trims(&mut self, trims: &[Record], checkpoint: Option<&Checkpoint>, scanned: &BitSet) {
+        let known = |lpa: Lpa| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
         for &record in trims {
-            self.sequence = self.sequence.max(record.sequence + 1);
+            self.numbers.found_sequence(record.sequence);
             self.apply_trim(record, known, scanned);
         }
     }
 
     /// For each unit that the buffer held: the number of the newest write or trim of it that the array knows and the
     /// checkpoint does not.
-    fn newest_of_held(&self, held: &[Held], trims: &[Record], scanned: &Live) -> Vec<u64> {
+    fn newest_of_held(&self, held: &[Held], trims: &[Record], scanned: &BitSet) -> Vec<u64> {
         let mut newest: Vec<u64> =
             held.iter().map(|held| self.scanned_numbers(scanned, held.lpa).0).collect();
         let mut by_unit: Vec<usize> = (0..held.len()).collect();
         by_unit.sort_unstable_by_key(|&i| held[i].lpa);
         for trim in trims {
             let first = by_unit.partition_point(|&i| held[i].lpa < trim.extent.start);
-            let within = |i: &&usize| (held[**i].lpa as u64) < trim.extent.end();
+            let within = |i: &&usize| (held[**i].lpa.0 as u64) < trim.extent.end();
             by_unit[first..]
                 .iter()
                 .take_while(within)
@@ -335,13 +325,13 @@ impl<S: Store> PageMap<S> {
     fn half_written(&mut self, held: &[Held]) -> Vec<bool> {
         let mut data = vec![0; self.geometry.unit_bytes as usize];
         let mut is_half_written = |held: &Held| {
-            let unit = self.l2p[held.lpa as usize];
-            if unit == NOTHING {
+            let unit = self.map.find(held.lpa);
+            if unit == Ppa::NONE {
                 return false;
             }
-            match spare::peek(self.array.nand(), self.array.place(Ppa(unit)), &mut data) {
+            match spare::peek(self.array.nand(), self.array.place(unit), &mut data) {
                 Ok(found) => {
-                    self.sequence = self.sequence.max(found.sequence + 1);
+                    self.numbers.found_sequence(found.sequence);
                     found.damaged && found.sequence <= held.sequence
                 }
                 Err(error) => matches!(error, MediumError::Uncorrectable(_)),
@@ -353,15 +343,8 @@ impl<S: Store> PageMap<S> {
     /// Rebuilds live counts, block states, the cleaning policy's order and the free blocks from the map. `needed`: places of
     /// dead versions that are needed.
     fn rebuild_tables(&mut self, at: Time, firsts: &[First], needed: &[Ppa]) -> Result<(), ControllerError> {
-        self.p2l.fill(NOTHING);
-        for lpa in 0..self.l2p.len() {
-            let unit = self.l2p[lpa];
-            if unit != NOTHING {
-                self.p2l[unit as usize] = lpa as u32;
-                self.live.set(unit);
-                self.table.gain(self.block_of(unit));
-            }
-        }
+        let (layout, table) = (self.layout, &mut self.table);
+        self.map.derive(|unit| table.gain(layout.block_of(unit)));
         self.forget_dead(needed);
         let (mut in_use, mut leaving) = (Vec::new(), Vec::new());
         for block in (0..self.geometry.blocks()).map(BlockId) {
@@ -374,7 +357,7 @@ impl<S: Store> PageMap<S> {
                 _ if self.array.is_erased(block) => {
                     // It may have been opened in SLC mode and not written to.
                     self.array.set_slc(block, false);
-                    self.dies[self.geometry.die_of(block) as usize].free.push(block);
+                    self.dies[self.geometry.die_of(block).index()].free.push(block);
                 }
                 _ => self.erase(at, block),
             }
@@ -388,8 +371,7 @@ impl<S: Store> PageMap<S> {
         in_use.sort_by_key(|&(age, _)| age);
         for (age, block) in in_use {
             self.table.set_birth(block, age.map_or(0, |(_, sequence)| sequence));
-            self.table.set_state(block, BlockState::Closed);
-            self.policy.closed(&self.table, block);
+            self.offer(block);
         }
         for block in leaving {
             self.table.set_state(block, BlockState::Cleaning);
@@ -410,7 +392,7 @@ impl<S: Store> PageMap<S> {
         let bad = self.array.members(block).filter(|&member| nand.cells().is_bad(member));
         bad.into_iter()
             .flat_map(|member| self.written_units(member))
-            .any(|place| self.live.holds(self.array.unit_at(place).0))
+            .any(|place| self.map.is_live(self.array.unit_at(place)))
     }
 
     /// Writes again the units that a protected buffer held and the array does not.
@@ -421,8 +403,9 @@ impl<S: Store> PageMap<S> {
         checkpoint: Option<&Checkpoint>,
         (newest, half_written): (&[u64], &[bool]),
     ) -> Result<(), ControllerError> {
-        let known = |lpa: u32| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
-        self.sequence = held.iter().map(|held| held.sequence + 1).fold(self.sequence, u64::max);
+        let known = |lpa: Lpa| checkpoint.map_or(0, |checkpoint| checkpoint.moment_of(lpa).sequence);
+        self.numbers.sequence =
+            held.iter().map(|held| held.sequence + 1).fold(self.numbers.sequence, u64::max);
         for ((held, &newest), &half_written) in held.into_iter().zip(newest).zip(half_written) {
             if half_written || held.sequence >= known(held.lpa) && held.sequence > newest {
                 self.rewrite(at, held)?;

@@ -6,9 +6,11 @@
 //! Rejected: single entries, as in DFTL, which need a search or a word for each unit of the device; drives fetch and keep
 //! whole pages.
 
-use super::NOTHING;
 use nvlab_units::Time;
 use serde::{Deserialize, Serialize};
+
+/// No slot of memory, or no page.
+const NONE: u32 = u32::MAX;
 
 /// Where a translation page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub(super) enum Found {
 /// The pages in memory. All arrays but `slots` are indexed by slot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Residency {
-    /// The slot of each page, or `NOTHING`.
+    /// The slot of each page, or `NONE`.
     slots: Vec<u32>,
     pages: Vec<u32>,
     next: Vec<u32>,
@@ -48,16 +50,16 @@ impl Residency {
     pub fn new(pages: u32, chip_max: u32, host_max: u32) -> Residency {
         let capacity = (chip_max as u64 + host_max as u64).min(pages as u64) as u32;
         Residency {
-            slots: vec![NOTHING; pages as usize],
+            slots: vec![NONE; pages as usize],
             pages: Vec::with_capacity(capacity as usize),
             next: Vec::with_capacity(capacity as usize),
             previous: Vec::with_capacity(capacity as usize),
             dirty: Vec::with_capacity(capacity as usize),
             on_chip: Vec::with_capacity(capacity as usize),
             ready: Vec::with_capacity(capacity as usize),
-            head: NOTHING,
-            tail: NOTHING,
-            boundary: NOTHING,
+            head: NONE,
+            tail: NONE,
+            boundary: NONE,
             chip: 0,
             chip_max,
             dirty_count: 0,
@@ -78,7 +80,7 @@ impl Residency {
         self.dirty_count
     }
     pub fn is_resident(&self, page: u32) -> bool {
-        self.slots[page as usize] != NOTHING
+        self.slots[page as usize] != NONE
     }
     /// The page in a slot, if it is dirty.
     pub fn dirty_in(&self, slot: u32) -> Option<u32> {
@@ -88,7 +90,7 @@ impl Residency {
     /// Finds a page and makes it the most recently used one.
     pub fn touch(&mut self, page: u32) -> Found {
         let slot = self.slots[page as usize];
-        if slot == NOTHING {
+        if slot == NONE {
             return Found::Absent;
         }
         let (ready, on_chip) = (self.ready[slot as usize], self.on_chip[slot as usize]);
@@ -110,8 +112,8 @@ impl Residency {
         let slot = match self.victim() {
             None => {
                 self.pages.push(page);
-                self.next.push(NOTHING);
-                self.previous.push(NOTHING);
+                self.next.push(NONE);
+                self.previous.push(NONE);
                 self.dirty.push(false);
                 self.on_chip.push(false);
                 self.ready.push(ready);
@@ -121,7 +123,7 @@ impl Residency {
                 assert!(!dirty, "translation page {old} would be lost");
                 let slot = self.tail;
                 self.unlink(slot);
-                self.slots[old as usize] = NOTHING;
+                self.slots[old as usize] = NONE;
                 (self.pages[slot as usize], self.ready[slot as usize]) = (page, ready);
                 slot
             }
@@ -134,7 +136,7 @@ impl Residency {
     #[inline]
     pub fn soil(&mut self, page: u32) -> bool {
         let slot = self.slots[page as usize];
-        if slot == NOTHING {
+        if slot == NONE {
             return false;
         }
         self.dirty_count += !self.dirty[slot as usize] as u32;
@@ -145,7 +147,7 @@ impl Residency {
     /// Notes that a page, if it is in memory, is programmed as it is now.
     pub fn cleaned(&mut self, page: u32) {
         let slot = self.slots[page as usize];
-        if slot != NOTHING && std::mem::replace(&mut self.dirty[slot as usize], false) {
+        if slot != NONE && std::mem::replace(&mut self.dirty[slot as usize], false) {
             self.dirty_count -= 1;
         }
     }
@@ -154,7 +156,7 @@ impl Residency {
     pub fn oldest_dirty(&self, limit: usize, into: &mut Vec<u32>) {
         let mut slot = self.tail;
         for _ in 0..self.slots().div_ceil(2) {
-            if slot == NOTHING || into.len() == limit {
+            if slot == NONE || into.len() == limit {
                 return;
             }
             into.extend(self.dirty_in(slot));
@@ -165,11 +167,11 @@ impl Residency {
     fn unlink(&mut self, slot: u32) {
         let (before, after) = (self.previous[slot as usize], self.next[slot as usize]);
         match before {
-            NOTHING => self.head = after,
+            NONE => self.head = after,
             before => self.next[before as usize] = after,
         }
         match after {
-            NOTHING => self.tail = before,
+            NONE => self.tail = before,
             after => self.previous[after as usize] = before,
         }
         if self.on_chip[slot as usize] {
@@ -181,9 +183,9 @@ impl Residency {
     }
 
     fn push_front(&mut self, slot: u32) {
-        (self.previous[slot as usize], self.next[slot as usize]) = (NOTHING, self.head);
+        (self.previous[slot as usize], self.next[slot as usize]) = (NONE, self.head);
         match self.head {
-            NOTHING => self.tail = slot,
+            NONE => self.tail = slot,
             head => self.previous[head as usize] = slot,
         }
         self.head = slot;

@@ -16,7 +16,7 @@ use super::PageMap;
 use super::frontier::NO_BLOCK;
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_units::{Span, Time};
+use nvlab_units::{Die, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,7 +32,7 @@ const QUEUE_FAR: u64 = 8;
 /// The state of a die when a round is chosen.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Look {
-    die: u32,
+    die: Die,
     has_room: bool,
     /// When it can begin a page; [`Time::MAX`] if it must not take part.
     ready: Time,
@@ -42,25 +42,25 @@ struct Look {
 /// The dies of one host stream's round, and the die whose turn it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Round {
-    dies: Vec<u32>,
+    dies: Vec<Die>,
     next: usize,
-    turn: u32,
+    turn: Die,
     /// The dies examined before each round, in order.
     near: Vec<Look>,
     /// The others, set aside: each is too busy until the earliest idle time of all dies reaches this.
-    far: BinaryHeap<Reverse<(Time, u32)>>,
+    far: BinaryHeap<Reverse<(Time, Die)>>,
     /// The near dies without room, which are cleaned.
-    without_room: Vec<u32>,
+    without_room: Vec<Die>,
 }
 
 impl Round {
     pub fn new(dies: u32) -> Round {
         let look = |die| Look { die, has_room: true, ready: Time::ZERO, idle: Time::ZERO };
         Round {
-            dies: (0..dies).collect(),
+            dies: (0..dies).map(Die).collect(),
             next: 0,
-            turn: 0,
-            near: (0..dies).map(look).collect(),
+            turn: Die(0),
+            near: (0..dies).map(Die).map(look).collect(),
             far: BinaryHeap::with_capacity(dies as usize),
             without_room: Vec::with_capacity(dies as usize),
         }
@@ -68,18 +68,18 @@ impl Round {
 
     /// The die whose turn it is.
     #[inline]
-    pub fn die(&self) -> u32 {
+    pub fn die(&self) -> Die {
         self.turn
     }
 
     /// Passes this turn to another die.
-    pub fn set_turn(&mut self, die: u32) {
+    pub fn set_turn(&mut self, die: Die) {
         self.turn = die;
     }
 
     /// Removes a die from `far` that is no longer too busy, if the earliest idle time of all dies is `soonest`.
     #[inline]
-    fn pop_ready(&mut self, soonest: Time) -> Option<u32> {
+    fn pop_ready(&mut self, soonest: Time) -> Option<Die> {
         let &Reverse((look_at, die)) = self.far.peek()?;
         (look_at <= soonest).then(|| {
             self.far.pop();
@@ -119,7 +119,7 @@ impl<S: Store> PageMap<S> {
     /// Passes the turn to the next die after a page of a host stream was programmed.
     #[inline]
     pub(super) fn pass_turn(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
-        let round = &mut self.rounds[stream as usize];
+        let round = &mut self.writers.rounds[stream as usize];
         round.next += 1;
         if let Some(&die) = round.dies.get(round.next) {
             round.turn = die;
@@ -134,23 +134,23 @@ impl<S: Store> PageMap<S> {
 
     /// Passes the turn after a page of a frontier was programmed before it was full.
     pub(super) fn pass_turn_of(&mut self, at: Time, index: u32) -> Result<(), ControllerError> {
-        let (die, stream) = (index / self.streams, index % self.streams);
-        match self.rounds.get(stream as usize) {
+        let (die, stream) = (self.writers.die_of(index), self.writers.stream_of(index));
+        match self.writers.rounds.get(stream as usize) {
             Some(round) if round.die() == die => self.pass_turn(at, stream),
             _ => Ok(()),
         }
     }
 
     /// True if a host stream can place a page on a die without waiting for the cleaner.
-    pub(super) fn has_room(&self, die: u32, stream: u32) -> bool {
-        let open = self.frontiers[(die * self.streams + stream) as usize].block != NO_BLOCK;
+    pub(super) fn has_room(&self, die: Die, stream: u32) -> bool {
+        let open = self.writers[self.writers.of(die, stream)].block != NO_BLOCK;
         open || self.erased_blocks(die) > self.left_to_cleaner()
     }
 
     #[inline(always)]
-    fn look(&self, die: u32, stream: u32, enough: i64) -> Look {
+    fn look(&self, die: Die, stream: u32, enough: i64) -> Look {
         let (has_room, idle) = (self.has_room(die, stream), self.array.nand().idle_from(die));
-        let takes_part = has_room && self.table.spare()[die as usize] >= enough;
+        let takes_part = has_room && self.table.spare()[die.index()] >= enough;
         Look { die, has_room, ready: if takes_part { idle } else { Time::MAX }, idle }
     }
 
@@ -170,9 +170,9 @@ impl<S: Store> PageMap<S> {
     fn begin_round(&mut self, at: Time, stream: u32) -> Result<(), ControllerError> {
         let spare = self.table.spare();
         let enough = self.table.spare_of_all() * SPARE_MIN / (16 * spare.len() as i64);
-        let mut near = std::mem::take(&mut self.rounds[stream as usize].near);
+        let mut near = std::mem::take(&mut self.writers.rounds[stream as usize].near);
         let mut soonest = self.look_at_near(&mut near, stream, enough);
-        while let Some(die) = self.rounds[stream as usize].pop_ready(soonest.max(at)) {
+        while let Some(die) = self.writers.rounds[stream as usize].pop_ready(soonest.max(at)) {
             let look = self.look(die, stream, enough);
             near.insert(near.partition_point(|other| other.die < die), look);
             soonest = soonest.min(look.ready);
@@ -180,13 +180,13 @@ impl<S: Store> PageMap<S> {
         if soonest == Time::MAX {
             // No die has room: those with spare space are cleaned at once.
             let spare = self.table.spare();
-            let has_spare = near.iter_mut().filter(|look| spare[look.die as usize] >= enough);
+            let has_spare = near.iter_mut().filter(|look| spare[look.die.index()] >= enough);
             has_spare.for_each(|look| look.ready = look.idle);
             soonest = near.iter().map(|look| look.ready).min().unwrap_or(at);
         }
         let soonest = soonest.max(at);
         let program = self.array.nand().config().program_time();
-        let round = &mut self.rounds[stream as usize];
+        let round = &mut self.writers.rounds[stream as usize];
         round.near = near;
         if !round.choose(soonest + program * QUEUE_MAX) {
             return Ok(());
@@ -195,7 +195,7 @@ impl<S: Store> PageMap<S> {
         let mut without_room = std::mem::take(&mut round.without_room);
         let paced =
             without_room.drain(..).try_for_each(|die| self.pace(at, die, self.geometry.units_per_page));
-        self.rounds[stream as usize].without_room = without_room;
+        self.writers.rounds[stream as usize].without_room = without_room;
         paced
     }
 }

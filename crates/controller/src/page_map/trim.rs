@@ -15,15 +15,15 @@
 //!    the journal's next page.
 //! 3. Before a trim is accepted the journal has two pages left, so recording it rarely needs a new block.
 
+use super::PageMap;
 use super::array::Queued;
+use super::bit_set::BitSet;
 use super::frontier::NO_BLOCK;
-use super::live::Live;
-use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
+use super::spare::Kind;
 use crate::ControllerError;
 use nvlab_medium::Store;
-use nvlab_medium::flash::nand::Payload;
-use nvlab_units::{BlockId, Extent, Geometry, Ppa, Time};
+use nvlab_medium::flash::nand::{DeadUnits, Payload};
+use nvlab_units::{BlockId, Die, Extent, Geometry, Lpa, Ppa, Time};
 use serde::{Deserialize, Serialize};
 
 const RECORD_BYTES: usize = 16;
@@ -44,11 +44,29 @@ pub(super) struct Journal {
     pub blocks: Vec<BlockId>,
     open: u32,
     page: u32,
+    /// Only with payload.
+    #[serde(skip)]
+    pub trimmed: Trimmed,
+}
+
+/// The versions that trims left, until the records of all these trims are programmed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trimmed {
+    /// The number of the last of the trims.
+    pub last: u64,
+    pub dead: DeadUnits,
 }
 
 impl Journal {
     pub fn new() -> Journal {
-        Journal { pending: Vec::new(), in_flight: Vec::new(), blocks: Vec::new(), open: NO_BLOCK, page: 0 }
+        Journal {
+            pending: Vec::new(),
+            in_flight: Vec::new(),
+            blocks: Vec::new(),
+            open: NO_BLOCK,
+            page: 0,
+            trimmed: Trimmed::default(),
+        }
     }
 
     /// The records a protected buffer holds after a power cut.
@@ -61,7 +79,7 @@ impl Journal {
 pub(super) fn decode(data: &[u8]) -> impl Iterator<Item = Record> {
     let records = data.chunks_exact(RECORD_BYTES).map(|bytes| Record {
         extent: Extent {
-            start: u32::from_le_bytes(bytes[0..4].try_into().expect("4 bytes")),
+            start: Lpa(u32::from_le_bytes(bytes[0..4].try_into().expect("4 bytes"))),
             count: u32::from_le_bytes(bytes[4..8].try_into().expect("4 bytes")),
         },
         sequence: u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes")),
@@ -86,12 +104,12 @@ impl<S: Store> PageMap<S> {
         // Without records it may come back as long as its block is not erased.
         let is_recorded = S::KEEPS && self.checkpoint.is_on();
         for lpa in extent.units() {
-            let unit = std::mem::replace(&mut self.l2p[lpa as usize], NOTHING);
-            if unit != NOTHING {
+            let unit = self.map.unmap(lpa);
+            if unit != Ppa::NONE {
                 self.note_change(lpa);
-                self.invalidate(unit);
+                self.lose(unit);
                 if is_recorded {
-                    self.note_trimmed(self.sequence, Ppa(unit));
+                    self.note_trimmed(self.numbers.sequence, unit);
                 }
             }
         }
@@ -105,14 +123,14 @@ impl<S: Store> PageMap<S> {
 
     /// Adds a trim to the journal, which was prepared for it.
     pub(super) fn note_trim(&mut self, at: Time, extent: Extent) {
-        let sequence = self.sequence;
-        self.sequence += 1;
+        let sequence = self.numbers.sequence;
+        self.numbers.sequence += 1;
         if !self.checkpoint.is_on() || extent.count == 0 {
             return;
         }
         match self.journal.pending.last_mut() {
             // It directly follows the last one, with no write in between.
-            Some(last) if last.extent.end() == extent.start as u64 && last.sequence + 1 == sequence => {
+            Some(last) if last.extent.end() == extent.start.0 as u64 && last.sequence + 1 == sequence => {
                 last.extent.count += extent.count;
                 last.sequence = sequence;
             }
@@ -184,9 +202,9 @@ impl<S: Store> PageMap<S> {
 
     /// Programs the trims still pending in new journal blocks, without cleaning for them; a block of `die` is about to
     /// be erased. Returns false if some stay pending for lack of an erased block.
-    pub(super) fn record_trims_at_once(&mut self, at: Time, die: u32) -> bool {
+    pub(super) fn record_trims_at_once(&mut self, at: Time, die: Die) -> bool {
         while self.trims_pending() {
-            let Some(block) = self.take_erased(die) else { return false };
+            let Some(block) = self.take_erased(Some(die)) else { return false };
             self.add_to_journal(block);
             self.record_trims(at);
         }
@@ -224,15 +242,13 @@ impl<S: Store> PageMap<S> {
         for _ in 0..self.geometry.units_per_page {
             let start = data.len();
             for record in units.next().unwrap_or(&[]) {
-                data.extend(record.extent.start.to_le_bytes());
+                data.extend(record.extent.start.0.to_le_bytes());
                 data.extend(record.extent.count.to_le_bytes());
                 data.extend(record.sequence.to_le_bytes());
             }
             data.resize(start + bytes, 0);
-            let (sequence, stamp) = (self.sequence, self.stamp);
-            let beside = Spare { kind: Kind::Trim, damaged: false, lpa: NOTHING, sequence, stamp };
+            let beside = self.numbers.beside(Kind::Trim, Lpa::NONE, self.numbers.sequence);
             spare.extend_from_slice(&beside.encode(&data[start..]));
-            self.stamp += 1;
         }
         (data, spare)
     }
@@ -245,10 +261,10 @@ impl<S: Store> PageMap<S> {
 
     /// Unmaps the units of a record found at recovery, except those with a newer version, and those whose checkpoint is
     /// newer: it knows all up to sequence number `known`.
-    pub(super) fn apply_trim(&mut self, record: Record, known: impl Fn(u32) -> u64, scanned: &Live) {
-        for lpa in record.extent.units().take_while(|&lpa| lpa < self.config.logical_units) {
+    pub(super) fn apply_trim(&mut self, record: Record, known: impl Fn(Lpa) -> u64, scanned: &BitSet) {
+        for lpa in record.extent.units().take_while(|lpa| lpa.0 < self.config.logical_units) {
             if record.sequence >= known(lpa) && record.sequence > self.scanned_numbers(scanned, lpa).0 {
-                self.l2p[lpa as usize] = NOTHING;
+                self.map.forget(lpa);
             }
         }
     }

@@ -6,23 +6,23 @@
 //! data of both kinds, and the cleaner would move the cold data again with each block. Retirement: a block whose program or
 //! erase failed is emptied and never used again.
 
+use super::PageMap;
 use super::array::{Array, Queued};
 use super::clean::MoveCause;
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Staged, Unit};
 use super::spare::{Kind, Spare};
-use super::{NOTHING, PageMap};
 use crate::ControllerError;
 use crate::cleaning::CleaningPolicy;
 use crate::table::BlockState;
 use crate::wear::{self, Levelling, Take};
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_units::{BlockId, Ppa, Time};
+use nvlab_units::{BlockId, Die, Ppa, Time};
 
 impl<S: Store> PageMap<S> {
     /// Takes an erased block of a die.
-    pub(super) fn take_free(&mut self, die: u32, take: Take) -> Result<BlockId, ControllerError> {
-        let free = &mut self.dies[die as usize].free;
+    pub(super) fn take_free(&mut self, die: Die, take: Take) -> Result<BlockId, ControllerError> {
+        let free = &mut self.dies[die.index()].free;
         let taken = wear::take_free(free, self.config.wear.dynamic, take, |block| self.array.worn(block));
         taken.ok_or_else(|| self.end_of_life(die))
     }
@@ -31,7 +31,7 @@ impl<S: Store> PageMap<S> {
     /// and wears blocks more than the host does.
     pub(super) fn take_for(&self, stream: u32) -> Take {
         let is_levelled = stream >= self.config.streams.count();
-        if stream < self.rounds.len() as u32 || self.cache.is_some() && !is_levelled {
+        if self.writers.is_host(stream) || self.cache.is_some() && !is_levelled {
             Take::LeastWorn
         } else if is_levelled {
             Take::MostWorn
@@ -42,9 +42,9 @@ impl<S: Store> PageMap<S> {
 
     /// Begins to move the cold data of the least worn block of a die if the most worn erased one, which it will take, was
     /// erased more than the threshold times more often.
-    pub(super) fn level_wear(&mut self, die: u32) {
+    pub(super) fn level_wear(&mut self, die: Die) {
         let Some(threshold) = self.config.wear.static_threshold else { return };
-        if self.dies[die as usize].erases < wear::LOOK_EVERY {
+        if self.dies[die.index()].erases < wear::LOOK_EVERY {
             return;
         }
         let erases = |block: BlockId| self.array.worn(block);
@@ -60,21 +60,21 @@ impl<S: Store> PageMap<S> {
         if !fits {
             return;
         }
-        self.dies[die as usize].erases = 0;
+        self.dies[die.index()].erases = 0;
         let Some(block) = lagging else { return };
         self.stats.wear_moves += self.array.members_per_block() as u64;
         self.begin(block, MoveCause::Wear);
     }
 
     /// True if so many units fill the block for cold data of a die, so that it does not stay open.
-    fn fills(&self, die: u32, live: u32) -> bool {
-        let frontier = &self.frontiers[self.moved_to(die, MoveCause::Wear) as usize];
+    fn fills(&self, die: Die, live: u32) -> bool {
+        let frontier = &self.writers[self.moved_to(die, MoveCause::Wear)];
         let begun = if frontier.block == NO_BLOCK { 0 } else { frontier.next };
         begun + live == self.geometry.units_per_block()
     }
 
     /// Units of the full blocks of a die that are not live: the most that cleaning can gain.
-    fn dead(&self, die: u32) -> u32 {
+    fn dead(&self, die: Die) -> u32 {
         let units = self.geometry.units_per_block();
         self.table.closed(die).map(|block| units - self.table.kept(block)).sum()
     }
@@ -83,22 +83,22 @@ impl<S: Store> PageMap<S> {
     pub fn levelling(&self) -> Option<Levelling> {
         let threshold = self.config.wear.static_threshold?;
         let erases = |block: BlockId| self.array.worn(block);
-        let lead = |die: u32| Some(self.most_erased(die)?.saturating_sub(self.cold(die).map(erases).min()?));
-        let cold: usize = (0..self.geometry.dies()).map(|die| self.cold(die).count()).sum();
+        let lead = |die: Die| Some(self.most_erased(die)?.saturating_sub(self.cold(die).map(erases).min()?));
+        let cold: usize = self.geometry.all_dies().map(|die| self.cold(die).count()).sum();
         Some(Levelling {
             threshold,
-            lead: (0..self.geometry.dies()).filter_map(lead).max().unwrap_or(0),
+            lead: self.geometry.all_dies().filter_map(lead).max().unwrap_or(0),
             cold: cold as f64 / self.geometry.blocks() as f64,
         })
     }
 
     /// How often the most worn erased block of a die was erased.
-    fn most_erased(&self, die: u32) -> Option<u32> {
-        self.dies[die as usize].free.iter().map(|&block| self.array.worn(block)).max()
+    fn most_erased(&self, die: Die) -> Option<u32> {
+        self.dies[die.index()].free.iter().map(|&block| self.array.worn(block)).max()
     }
 
-    fn cold(&self, die: u32) -> impl Iterator<Item = BlockId> {
-        wear::cold(&self.table, die, self.sequence, self.config.logical_units)
+    fn cold(&self, die: Die) -> impl Iterator<Item = BlockId> {
+        wear::cold(&self.table, die, self.numbers.sequence, self.config.logical_units)
     }
 
     /// Cleans until every die has its reserve again: retirement uses erased blocks and returns none. A die
@@ -106,7 +106,7 @@ impl<S: Store> PageMap<S> {
     #[cold]
     pub(super) fn replenish(&mut self, at: Time) {
         self.retired = false;
-        for die in 0..self.geometry.dies() {
+        for die in self.geometry.all_dies() {
             for _ in 0..self.geometry.blocks_per_die {
                 let short = self.erased_blocks(die) < self.config.free_blocks_min;
                 if !short || self.clean(at, die).is_err() {
@@ -153,30 +153,29 @@ impl<S: Store> PageMap<S> {
         if let Some(demand) = &mut self.demand {
             demand.turn.forget_staged();
         }
-        let die = self.die_of_frontier(index);
-        let frontier = &mut self.frontiers[index as usize];
+        let die = self.writers.die_of(index);
+        let frontier = &mut self.writers[index];
         let block = BlockId(std::mem::replace(&mut frontier.block, NO_BLOCK));
         let staged: Vec<Staged> = frontier.staged.drain(..).collect();
         let (data, spare) = (std::mem::take(&mut frontier.data), std::mem::take(&mut frontier.spare));
         let page = frontier.programmed;
-        let first = self.geometry.first_unit(block).0 + page * self.geometry.units_per_page;
-        self.table.set_state(block, BlockState::Closed);
-        self.policy.closed(&self.table, block);
+        let first = self.geometry.first_unit(block) + page * self.geometry.units_per_page;
+        self.offer(block);
         let bytes = if S::KEEPS { self.geometry.unit_bytes as usize } else { 0 };
         // Opening a block may erase the one with a version that is replaced.
         let life = |array: &Array<S>, staged: &Staged| {
-            (staged.replaces != NOTHING).then(|| array.dead(Ppa(staged.replaces)))
+            (staged.replaces != Ppa::NONE).then(|| array.dead(staged.replaces))
         };
         let replaced: Vec<_> = staged.iter().map(|staged| life(&self.array, staged)).collect();
-        let (mut lane, mut refused) = (self.array.lane_of(Ppa(first)), None);
+        let (mut lane, mut refused) = (self.array.lane_of(first), None);
         for (i, staged) in staged.iter().enumerate() {
             let failed = first + i as u32;
-            if self.l2p.get(staged.lpa as usize) != Some(&failed) {
+            if self.map.get(staged.lpa) != Some(failed) {
                 // Padding, or overwritten since: not needed, so its slot is free.
                 self.free_slot(staged.slot);
                 continue;
             }
-            if refused.is_none() && self.frontiers[index as usize].block == NO_BLOCK {
+            if refused.is_none() && self.writers[index].block == NO_BLOCK {
                 refused = self.open(at, die, index).err();
             }
             if refused.is_some() {
@@ -192,13 +191,12 @@ impl<S: Store> PageMap<S> {
             let Staged { lpa, slot, .. } = *staged;
             let unit = Unit { kind: Kind::Data, lpa, damaged, sequence, slot, data };
             let is_there = life(&self.array, staged) == replaced[i];
-            let replaces = if is_there { staged.replaces } else { NOTHING };
+            let replaces = if is_there { staged.replaces } else { Ppa::NONE };
             let Placed { block, address, fills_page } = self.place(index, unit, replaces);
-            self.l2p[lpa as usize] = address;
+            self.map.point(lpa, failed, address);
             self.note_change(lpa);
-            self.live.set(address);
             self.table.gain(block);
-            self.invalidate(failed);
+            self.lose(failed);
             self.stats.retire_units += 1;
             if fills_page {
                 lane = self.program_pages(at, index, data, true)?.lane;
@@ -207,7 +205,7 @@ impl<S: Store> PageMap<S> {
         if let Some(error) = refused {
             return Err(error);
         }
-        if self.frontiers[index as usize].block != NO_BLOCK && !self.page_is_full(index) {
+        if self.writers[index].block != NO_BLOCK && !self.page_is_full(index) {
             lane = self.pad(at, index, true)?.lane;
         }
         self.relocate(at, block, MoveCause::Retire)?;
@@ -224,27 +222,27 @@ impl<S: Store> PageMap<S> {
 
     /// Reverts a unit whose program failed and that cannot be written elsewhere: the version it replaced is current
     /// again, if it is still there.
-    fn revert(&mut self, failed: u32, staged: Staged) {
+    fn revert(&mut self, failed: Ppa, staged: Staged) {
         let Staged { lpa, slot, replaces } = staged;
         self.free_slot(slot);
-        self.invalidate(failed);
-        let owner = self.p2l.get(replaces as usize).copied();
-        let state = owner.map(|_| self.table.state(self.block_of(replaces)));
-        let there = owner == Some(lpa)
-            && matches!(state, Some(BlockState::Open | BlockState::Closed | BlockState::Cleaning));
-        self.l2p[lpa as usize] = if there { replaces } else { NOTHING };
+        self.lose(failed);
         self.note_change(lpa);
-        if !there {
+        let is_there = replaces != Ppa::NONE && self.map.owner(replaces) == lpa && {
+            let state = self.table.state(self.block_of(replaces));
+            matches!(state, BlockState::Open | BlockState::Closed | BlockState::Cleaning)
+        };
+        if !is_there {
+            self.map.unmap(lpa);
             self.stats.lost_units += 1;
             return;
         }
+        self.map.point(lpa, failed, replaces);
         // A closed block gains a live unit: remove it from the policy and add it again.
         let block = self.block_of(replaces);
-        let closed = state == Some(BlockState::Closed);
+        let closed = self.table.state(block) == BlockState::Closed;
         if closed {
             self.policy.taken(&self.table, block);
         }
-        self.live.set(replaces);
         self.table.gain(block);
         if closed {
             self.policy.closed(&self.table, block);

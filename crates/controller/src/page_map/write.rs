@@ -3,11 +3,29 @@
 use super::buffer::{Held, Oldest};
 use super::frontier::{NO_BLOCK, NO_SLOT, Placed, Unit};
 use super::spare::Kind;
-use super::{NOTHING, PageMap, Streams};
+use super::{PageMap, Streams};
 use crate::ControllerError;
 use crate::table::BlockState;
 use nvlab_medium::Store;
-use nvlab_units::{Extent, Time};
+use nvlab_units::{Die, Extent, Lpa, Ppa, Time};
+use serde::{Deserialize, Serialize};
+
+/// Without a buffer: when the programs of host units are done, which is what the host waits for.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Acknowledged {
+    /// Those of the current request.
+    request: Time,
+    /// Those of all requests.
+    pub all: Time,
+}
+
+impl Acknowledged {
+    #[inline(always)]
+    fn note(&mut self, end: Time) {
+        self.request = self.request.max(end);
+        self.all = self.all.max(self.request);
+    }
+}
 
 impl<S: Store> PageMap<S> {
     /// Writes units; returns when the write is acknowledged to the host.
@@ -22,7 +40,7 @@ impl<S: Store> PageMap<S> {
             assert_eq!(data.len() as u64, extent.count as u64 * self.geometry.unit_bytes as u64);
         }
         let (mut now, absorbed) = (at, self.stats.absorbed_units);
-        self.acknowledged = at;
+        self.acknowledged.request = at;
         for i in 0..extent.count {
             let bytes = self.geometry.unit_bytes as usize;
             let data = if S::KEEPS { &data[i as usize * bytes..][..bytes] } else { &[] };
@@ -39,12 +57,12 @@ impl<S: Store> PageMap<S> {
             // Without a buffer the request itself waits for its staged units.
             if self.geometry.units_per_page > 1 {
                 now = self.drain(now)?;
-                (0..self.geometry.dies()).try_for_each(|die| self.pace(now, die, 0))?;
+                self.geometry.all_dies().try_for_each(|die| self.pace(now, die, 0))?;
                 if self.checkpoint.is_active() {
                     self.step_checkpoint(now)?;
                 }
             }
-            now = now.max(self.acknowledged);
+            now = now.max(self.acknowledged.request);
         }
         self.buffer.note_released(at);
         if S::KEEPS {
@@ -68,14 +86,14 @@ impl<S: Store> PageMap<S> {
     fn write_unit(
         &mut self,
         at: Time,
-        lpa: u32,
+        lpa: Lpa,
         data: &[u8],
         restored: Option<u64>,
     ) -> Result<Time, ControllerError> {
         let mut now = at;
         if let Some(buffer) = self.buffer.config() {
             let stored = at + buffer.store;
-            if self.absorb((at, stored), lpa, self.l2p[lpa as usize], data, restored) {
+            if self.absorb((at, stored), lpa, self.map.find(lpa), data, restored) {
                 return Ok(stored);
             }
             now = self.wait_for_slot(at)? + buffer.store;
@@ -83,8 +101,8 @@ impl<S: Store> PageMap<S> {
         let stream = self.stream_of(lpa);
         let index = self.open_for_host(now, stream)?;
         // Only now: opening may have cleaned, which moves the old version.
-        let old = self.l2p[lpa as usize];
-        let sequence = restored.unwrap_or(self.sequence);
+        let old = self.map.find(lpa);
+        let sequence = restored.unwrap_or(self.numbers.sequence);
         let mut slot = NO_SLOT;
         if self.buffer.config().is_some() {
             slot = self.buffer.take(index);
@@ -96,28 +114,26 @@ impl<S: Store> PageMap<S> {
         }
         let unit = Unit { kind: Kind::Data, lpa, damaged: false, sequence, slot, data };
         let Placed { block, address, fills_page } = self.place(index, unit, old);
-        self.sequence += restored.is_none() as u64;
+        self.numbers.sequence += restored.is_none() as u64;
         self.stats.cache_units += (self.cache.is_some() && self.array.is_slc(block)) as u64;
-        self.l2p[lpa as usize] = address;
         self.note_change(lpa);
-        self.live.set(address);
         self.table.gain(block);
         self.table.set_birth(block, sequence);
-        if old != NOTHING {
-            self.invalidate(old);
+        self.map.point(lpa, old, address);
+        if old != Ppa::NONE {
+            self.lose(old);
         }
         if fills_page {
             let before = self.before_page(index, address);
             let queued = self.program_pages_inline(now, index, data, true)?;
             if let Some(before) = before
-                && self.l2p[lpa as usize] == address
+                && self.map.find(lpa) == address
             {
                 self.note_waiting(at, address, before);
             }
-            let die = self.die_of_frontier(index);
+            let die = self.writers.die_of(index);
             if slot == NO_SLOT {
-                self.acknowledged = self.array.finish(queued, now).max(self.acknowledged);
-                self.promised = self.promised.max(self.acknowledged);
+                self.acknowledged.note(self.array.finish(queued, now));
             } else if self.geometry.units_per_page == 1 {
                 self.buffer.queued(slot, queued);
             }
@@ -156,13 +172,13 @@ impl<S: Store> PageMap<S> {
 
     /// The stream of a host write.
     #[inline]
-    fn stream_of(&self, lpa: u32) -> u32 {
+    fn stream_of(&self, lpa: Lpa) -> u32 {
         let Streams::HotColdRelocated { hot_within } = self.config.streams else { return 0 };
-        let old = self.l2p[lpa as usize];
-        if old == NOTHING {
+        let old = self.map.find(lpa);
+        if old == Ppa::NONE {
             return 1;
         }
-        let age = self.sequence.saturating_sub(self.table.birth(self.block_of(old)));
+        let age = self.numbers.sequence.saturating_sub(self.table.birth(self.block_of(old)));
         let hot = (age as f64) < hot_within * self.config.logical_units as f64;
         !hot as u32
     }
@@ -170,8 +186,8 @@ impl<S: Store> PageMap<S> {
     /// The frontier, with an open block, for the next unit of a host stream.
     #[inline]
     fn open_for_host(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
-        let index = self.rounds[stream as usize].die() * self.streams + stream;
-        if self.frontiers[index as usize].block != NO_BLOCK {
+        let index = self.writers.of(self.writers.rounds[stream as usize].die(), stream);
+        if self.writers[index].block != NO_BLOCK {
             return Ok(index);
         }
         self.open_slowly(at, stream)
@@ -182,34 +198,33 @@ impl<S: Store> PageMap<S> {
     /// the cleaner's last block.
     #[cold]
     fn open_slowly(&mut self, at: Time, stream: u32) -> Result<u32, ControllerError> {
-        let (dies, first) = (self.geometry.dies(), self.rounds[stream as usize].die());
-        let from_first = move |i| (first + i) % dies;
-        let roomy = (0..dies).map(from_first).find(|&die| self.has_room(die, stream));
+        let dies = self.geometry.dies_from(self.writers.rounds[stream as usize].die());
+        let roomy = dies.clone().find(|&die| self.has_room(die, stream));
         let mut refused = Ok(0);
-        for die in roomy.into_iter().chain((0..dies).map(from_first)) {
-            self.rounds[stream as usize].set_turn(die);
-            let index = die * self.streams + stream;
+        for die in roomy.into_iter().chain(dies.clone()) {
+            self.writers.rounds[stream as usize].set_turn(die);
+            let index = self.writers.of(die, stream);
             match self.make_room(at, die, stream) {
                 Ok(()) => return Ok(index),
                 Err(error) => refused = Err(error),
             }
         }
-        let Some(die) = (0..dies).map(from_first).find(|&die| self.erased_blocks(die) > 1) else {
+        let Some(die) = dies.clone().find(|&die| self.erased_blocks(die) > 1) else {
             return refused;
         };
-        self.rounds[stream as usize].set_turn(die);
+        self.writers.rounds[stream as usize].set_turn(die);
         self.make_room_in_cache(at, die, stream);
-        self.open(at, die, die * self.streams + stream)?;
-        Ok(die * self.streams + stream)
+        self.open(at, die, self.writers.of(die, stream))?;
+        Ok(self.writers.of(die, stream))
     }
 
     /// Ensures that the host stream has an open block on the die; cleans until there is room for one.
-    fn make_room(&mut self, at: Time, die: u32, stream: u32) -> Result<(), ControllerError> {
-        let index = die * self.streams + stream;
+    fn make_room(&mut self, at: Time, die: Die, stream: u32) -> Result<(), ControllerError> {
+        let index = self.writers.of(die, stream);
         // Bounded: if every block was cleaned and there is still no room, there never will be.
         for _ in 0..=2 * self.geometry.blocks_per_die {
             if self.has_room(die, stream) {
-                if self.frontiers[index as usize].block == NO_BLOCK {
+                if self.writers[index].block == NO_BLOCK {
                     self.make_room_in_cache(at, die, stream);
                     self.open(at, die, index)?;
                 }
@@ -220,21 +235,20 @@ impl<S: Store> PageMap<S> {
         Err(self.end_of_life(die))
     }
 
-    pub(super) fn end_of_life(&self, die: u32) -> ControllerError {
+    pub(super) fn end_of_life(&self, die: Die) -> ControllerError {
         let (die, bad) = self.array.bad_blocks(die);
         ControllerError::EndOfLife { die, bad, blocks: self.geometry.blocks_per_die }
     }
 
     /// Opens an erased block of a die for a frontier.
-    pub(super) fn open(&mut self, at: Time, die: u32, index: u32) -> Result<(), ControllerError> {
-        if self.dies[die as usize].free.is_empty() {
+    pub(super) fn open(&mut self, at: Time, die: Die, index: u32) -> Result<(), ControllerError> {
+        if self.dies[die.index()].free.is_empty() {
             self.erase_emptied(at, die, true);
         }
-        let stream = index % self.streams;
-        let of_host = stream < self.rounds.len() as u32;
+        let stream = self.writers.stream_of(index);
         let block = self.take_free(die, self.take_for(stream))?;
-        let slc = of_host && self.joins_cache(die, stream);
-        let frontier = &mut self.frontiers[index as usize];
+        let slc = self.writers.is_host(stream) && self.joins_cache(die, stream);
+        let frontier = &mut self.writers[index];
         (frontier.block, frontier.next, frontier.programmed) = (block.0, 0, 0);
         (frontier.slots, frontier.end) = (self.geometry.units_per_page, self.geometry.units_per_block());
         if let (true, Some(cache)) = (slc, &self.cache) {
@@ -242,7 +256,7 @@ impl<S: Store> PageMap<S> {
             self.array.set_slc(block, true);
         }
         self.skip_bad_pages(index);
-        let frontier = &mut self.frontiers[index as usize];
+        let frontier = &mut self.writers[index];
         frontier.programmed = frontier.next / self.geometry.units_per_page;
         self.table.set_state(block, BlockState::Open);
         self.table.set_birth(block, 0);
@@ -252,8 +266,8 @@ impl<S: Store> PageMap<S> {
     /// Calls `keep` with what a protected buffer holds of the writes from number `first` on: place in the buffer,
     /// unit, number, contents. An entry keeps its place until it is programmed, or a newer version of the unit takes
     /// it.
-    pub fn held_since(&self, first: u64, keep: impl FnMut(u64, u32, u64, &[u8])) {
-        self.buffer.held_since(first, self.sequence - first, keep);
+    pub fn held_since(&self, first: u64, keep: impl FnMut(u64, Lpa, u64, &[u8])) {
+        self.buffer.held_since(first, self.numbers.sequence - first, keep);
     }
 
     /// Writes a unit that a protected buffer kept through a power cut, with its original sequence number.

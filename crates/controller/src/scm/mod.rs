@@ -29,7 +29,7 @@ pub use config::{Bursts, Posting, ScmConfig};
 
 use crate::{Background, Controller, ControllerError, Powered, RecoveryReport};
 use nvlab_medium::{InPlace, MediumError, PowerCut};
-use nvlab_units::{Bus, Extent, Served, Time};
+use nvlab_units::{Bus, Extent, Lpa, Served, Time};
 use posted::Posted;
 
 /// Counts since the last reset.
@@ -175,10 +175,10 @@ impl<M: InPlace> Scm<M> {
     #[inline]
     fn bytes_of(&self, extent: Extent) -> (u64, u64) {
         match self.shifts {
-            Some(Shifts { unit, .. }) => ((extent.start as u64) << unit, (extent.count as u64) << unit),
+            Some(Shifts { unit, .. }) => ((extent.start.0 as u64) << unit, (extent.count as u64) << unit),
             None => {
                 let unit = self.config.unit_bytes as u64;
-                (extent.start as u64 * unit, extent.count as u64 * unit)
+                (extent.start.0 as u64 * unit, extent.count as u64 * unit)
             }
         }
     }
@@ -275,8 +275,8 @@ impl<M: InPlace> Scm<M> {
         end.max(at + bursts.time(count))
     }
 
-    fn unit_at(&self, offset: u64) -> u32 {
-        (offset / self.config.unit_bytes as u64) as u32
+    fn unit_at(&self, offset: u64) -> Lpa {
+        Lpa((offset / self.config.unit_bytes as u64) as u32)
     }
 
     fn checked(&self, extent: Extent) -> Result<(), ControllerError> {
@@ -415,13 +415,13 @@ impl<M: InPlace + PowerCut> Controller for Scm<M> {
         None
     }
     /// Nothing says which units are empty.
-    fn is_mapped(&self, _: u32) -> bool {
+    fn is_mapped(&self, _: Lpa) -> bool {
         true
     }
     /// No map, nothing to prefetch; a read touches no table.
-    fn prefetch(&self, _: u32) {}
+    fn prefetch(&self, _: Lpa) {}
     #[inline]
-    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
+    fn prefetch_writes(&self, units: impl Iterator<Item = Lpa>) {
         for unit in units {
             let (offset, _) = self.bytes_of(Extent::one(unit));
             let part = self.part(offset, 1, 0);

@@ -14,7 +14,7 @@ use super::channel::Channel;
 use super::config::{FlashConfig, SlcMode};
 use super::planes::{Planes, Sense};
 use super::retry::Retries;
-use nvlab_units::{BlockId, Bus, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
+use nvlab_units::{BlockId, Bus, Die, Lane, Layout, Rng, Served, Span, Ticket, Time, Total};
 use serde::{Deserialize, Serialize};
 
 /// Operations of an array, and the busy time of its dies and channels.
@@ -66,7 +66,7 @@ pub struct SlcOperations {
 
 /// A die's lane and the number of its channel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Die {
+struct DieState {
     lane: Lane,
     channel: u32,
 }
@@ -109,7 +109,7 @@ pub struct Cells {
     #[serde(with = "nvlab_units::plain")]
     slc_erases: Vec<u32>,
     rng: Rng,
-    dies: Vec<Die>,
+    dies: Vec<DieState>,
     planes: Planes,
     channels: Vec<Channel>,
     /// Starts of programs, if not all dies may program at the same time ([`super::FlashTiming::programs`]).
@@ -155,8 +155,9 @@ impl Cells {
             limit,
             slc_erases: Vec::new(),
             rng,
-            dies: (0..geometry.dies())
-                .map(|die| Die { lane: Lane::new(), channel: geometry.channel_of(die) })
+            dies: geometry
+                .all_dies()
+                .map(|die| DieState { lane: Lane::new(), channel: geometry.channel_of(die) })
                 .collect(),
             planes: Planes::new(config.timing.reads, geometry.dies()),
             retries: faults.bit_errors.map(Retries::new),
@@ -226,13 +227,13 @@ impl Cells {
         self.bad[block.0 as usize] = true;
     }
     /// The lane of a die.
-    pub fn die(&mut self, die: u32) -> &mut Lane {
-        &mut self.dies[die as usize].lane
+    pub fn die(&mut self, die: Die) -> &mut Lane {
+        &mut self.dies[die.index()].lane
     }
     /// When a die will have done everything queued, if nothing else arrives ([`Lane::idle_from`]).
     #[inline]
-    pub fn idle_from(&self, die: u32) -> Time {
-        self.dies[die as usize].lane.idle_from()
+    pub fn idle_from(&self, die: Die) -> Time {
+        self.dies[die.index()].lane.idle_from()
     }
     /// True if programs may fail, so that each must be checked.
     pub fn programs_may_fail(&self) -> bool {
@@ -313,11 +314,11 @@ impl Cells {
 
     /// One read of the cells, its transfer and its decoding.
     #[inline(always)]
-    fn fetch(&mut self, at: Time, die: u32, sense: &Sense, units: u32) -> Served {
+    fn fetch(&mut self, at: Time, die: Die, sense: &Sense, units: u32) -> Served {
         let span = self.sense[sense.level as usize];
         let transfer = self.unit_transfer * units as u64;
         let interruption = &self.config.timing.interruption;
-        let Die { lane, channel } = &mut self.dies[die as usize];
+        let DieState { lane, channel } = &mut self.dies[die.index()];
         let channel = &mut self.channels[*channel as usize];
         let mut served = if self.planes.are_plain() {
             let served = lane.foreground(at, span, interruption);
@@ -355,7 +356,7 @@ impl Cells {
     /// Background array reads on one die (relocation): `reads[i]` reads of page `i` of a word line, fetching `units`
     /// units in total. Unless the part has copy-back, they cross the channel, where they yield to the host; while the
     /// channel is busy with more than the die can read meanwhile, the reads wait.
-    pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
+    pub fn relocation_reads(&mut self, at: Time, die: Die, reads: &[u32], units: u32) {
         let mut start = at;
         if !self.config.timing.copy_back {
             self.stats.transfer_time.add_many(self.unit_transfer, units as u64);
@@ -377,7 +378,7 @@ impl Cells {
 
     /// Background programs on one die, of host or relocated data.
     #[inline(always)]
-    pub fn program(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
+    pub fn program(&mut self, at: Time, die: Die, count: u32, host: bool) -> Ticket {
         self.programs += count as u64;
         let is_sent = host || !self.config.timing.copy_back;
         self.pages_sent += if is_sent { count as u64 } else { 0 };
@@ -388,7 +389,7 @@ impl Cells {
     }
 
     /// One program of host data that takes `program`.
-    pub(super) fn program_for(&mut self, at: Time, die: u32, program: Span) -> Ticket {
+    pub(super) fn program_for(&mut self, at: Time, die: Die, program: Span) -> Ticket {
         self.stats.programs += 1;
         self.stats.program_time += program;
         self.pages_sent += 1;
@@ -397,7 +398,7 @@ impl Cells {
     }
 
     /// [`Cells::program`] in a block used with one bit per cell.
-    pub(super) fn program_slc(&mut self, at: Time, die: u32, count: u32, host: bool) -> Ticket {
+    pub(super) fn program_slc(&mut self, at: Time, die: Die, count: u32, host: bool) -> Ticket {
         let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
         let transfer = self.unit_transfer * mode.units_per_page as u64;
         self.slc_done.programs += count as u64;
@@ -418,7 +419,7 @@ impl Cells {
     fn queue_programs(
         &mut self,
         at: Time,
-        die: u32,
+        die: Die,
         host: bool,
         (sent, loading, each): (Option<Span>, Span, Span),
         count: u32,
@@ -434,13 +435,13 @@ impl Cells {
 
     /// The channel of a die.
     #[inline(always)]
-    fn channel(&mut self, die: u32) -> &mut Channel {
-        &mut self.channels[self.dies[die as usize].channel as usize]
+    fn channel(&mut self, die: Die) -> &mut Channel {
+        &mut self.channels[self.dies[die.index()].channel as usize]
     }
 
     /// Sends pages over the channel of a die; returns when they have arrived.
     #[inline]
-    fn send(&mut self, at: Time, die: u32, page: Span, count: u32) -> Time {
+    fn send(&mut self, at: Time, die: Die, page: Span, count: u32) -> Time {
         self.channel(die).book(at, at, page * count as u64).end
     }
 
@@ -450,7 +451,7 @@ impl Cells {
     fn send_relocated(
         &mut self,
         at: Time,
-        die: u32,
+        die: Die,
         (page, loading, each): (Span, Span, Span),
         count: u32,
     ) -> Time {
@@ -462,7 +463,7 @@ impl Cells {
 
     /// When a die has done everything queued and its relocated data has crossed the channel, including the time that
     /// reads took from both ([`Lane::idle_at`]).
-    pub(super) fn idle_at(&mut self, die: u32, at: Time) -> Time {
+    pub(super) fn idle_at(&mut self, die: Die, at: Time) -> Time {
         let channel = self.channel(die).relocated_until();
         self.die(die).idle_at(at).max(channel)
     }
@@ -476,12 +477,12 @@ impl Cells {
     }
 
     /// Queues an erase on one die, of a block with `skipped` pages that were never programmed.
-    pub(super) fn erase(&mut self, at: Time, die: u32, skipped: u32) -> Ticket {
+    pub(super) fn erase(&mut self, at: Time, die: Die, skipped: u32) -> Ticket {
         self.erase_for(at, die, self.config.timing.erase, skipped)
     }
 
     /// [`Cells::erase`] of a block used with one bit per cell.
-    pub(super) fn erase_slc(&mut self, at: Time, die: u32, skipped: u32) -> Ticket {
+    pub(super) fn erase_slc(&mut self, at: Time, die: Die, skipped: u32) -> Ticket {
         let Some(mode) = self.slc else { panic!("the part has no SLC mode") };
         self.slc_done.erases += 1;
         self.slc_done.skipped_pages += skipped as u64;
@@ -489,7 +490,7 @@ impl Cells {
     }
 
     /// [`Cells::erase`] that takes `erase`.
-    pub(super) fn erase_for(&mut self, at: Time, die: u32, erase: Span, skipped: u32) -> Ticket {
+    pub(super) fn erase_for(&mut self, at: Time, die: Die, erase: Span, skipped: u32) -> Ticket {
         self.stats.skipped_pages += skipped as u64;
         self.stats.erase_time += erase;
         self.die(die).background(at, erase, 1)

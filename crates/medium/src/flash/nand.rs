@@ -27,7 +27,7 @@ use super::programmed::{Pages, Programmed};
 use crate::{MediumError, Store};
 pub use dead_units::{Dead, DeadUnits};
 use doubt::Doubtful;
-use nvlab_units::{BlockId, Geometry, Ppa, Served, Ticket, Time};
+use nvlab_units::{BlockId, Die, Geometry, Ppa, Served, Ticket, Time};
 use payload::Superseded;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -61,7 +61,7 @@ struct Erasing {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Unsettled {
-    die: u32,
+    die: Die,
     from: Ticket,
     to: Ticket,
     undo: Undo,
@@ -157,7 +157,7 @@ impl<S: Store> Nand<S> {
     }
     /// The die of a block.
     #[inline]
-    pub fn die_of(&self, block: BlockId) -> u32 {
+    pub fn die_of(&self, block: BlockId) -> Die {
         self.cells.layout.die_of(block)
     }
     /// The configuration of the array.
@@ -356,7 +356,7 @@ impl<S: Store> Nand<S> {
 
     /// Queues the reads of a relocation: `reads[i]` reads of page `i` of a word line ([`SLC_LEVEL`]: of a block
     /// in SLC mode), `units` units in total.
-    pub fn relocation_reads(&mut self, at: Time, die: u32, reads: &[u32], units: u32) {
+    pub fn relocation_reads(&mut self, at: Time, die: Die, reads: &[u32], units: u32) {
         self.cells.relocation_reads(at, die, reads, units);
     }
 
@@ -460,34 +460,34 @@ impl<S: Store> Nand<S> {
 
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
     #[inline(always)]
-    pub fn finish(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
+    pub fn finish(&mut self, die: Die, ticket: Ticket, at: Time) -> Time {
         self.cells.die(die).finish(ticket, at)
     }
 
     /// When a die has done everything queued and its relocated data has crossed the channel, including the time that
     /// reads took from both ([`nvlab_units::Lane::idle_at`]).
-    pub fn idle_at(&mut self, die: u32, at: Time) -> Time {
+    pub fn idle_at(&mut self, die: Die, at: Time) -> Time {
         self.cells.idle_at(die, at)
     }
 
     /// The ticket of everything queued on a die so far.
-    pub fn last(&mut self, die: u32) -> Ticket {
+    pub fn last(&mut self, die: Die) -> Ticket {
         self.cells.die(die).last()
     }
 
     /// When a die will have done everything queued, if nothing else arrives: an estimate.
     #[inline]
-    pub fn idle_from(&self, die: u32) -> Time {
+    pub fn idle_from(&self, die: Die) -> Time {
         self.cells.idle_from(die)
     }
 
     /// True if a die has started work queued after `from` by `at`; promises nothing.
-    pub fn has_begun(&mut self, die: u32, from: Ticket, at: Time) -> bool {
+    pub fn has_begun(&mut self, die: Die, from: Ticket, at: Time) -> bool {
         self.cells.die(die).progress(at) > from
     }
 
     /// True if a queued operation is done at `at`; promises nothing.
-    pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
+    pub fn is_done(&mut self, die: Die, ticket: Ticket, at: Time) -> bool {
         self.cells.die(die).is_done(ticket, at)
     }
 }

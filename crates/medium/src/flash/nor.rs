@@ -24,7 +24,7 @@ use super::planes::Sense;
 use super::slowing::Slowing;
 use crate::banks::{check_range, pieces};
 use crate::{MediumError, PowerCut, Store};
-use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Served, Span, Ticket, Time};
+use nvlab_units::{BlockId, Die, Geometry, Interruption, Ppa, Served, Span, Ticket, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A NOR array: the parameters of every flash array, and those that only NOR parts have.
@@ -55,7 +55,7 @@ impl NorConfig {
 /// An operation that a power cut could still undo: done between two positions in the background work of its die.
 #[derive(Clone, Debug)]
 struct Unsettled {
-    die: u32,
+    die: Die,
     from: Ticket,
     to: Ticket,
     /// Address of the first byte, and the bytes it replaced.
@@ -338,7 +338,7 @@ impl<S: Store> Nor<S> {
     /// read even if `reads` is 0: the controller then uses the path to the die for something else. Queued work resumes
     /// only after the part's resume wait, whether or not it had started (eNVy section 3.4).
     #[inline]
-    pub fn occupy(&mut self, at: Time, die: u32, reads: u64, span: Span) -> Served {
+    pub fn occupy(&mut self, at: Time, die: Die, reads: u64, span: Span) -> Served {
         self.latest = self.latest.max(at);
         let interruption = self.cells.config.timing.interruption;
         self.cells.stats.reads += reads;
@@ -398,23 +398,23 @@ impl<S: Store> Nor<S> {
 
     /// When a queued operation will be done; a promise (see [`nvlab_units::Lane::finish`]).
     #[inline]
-    pub fn finish(&mut self, die: u32, ticket: Ticket, at: Time) -> Time {
+    pub fn finish(&mut self, die: Die, ticket: Ticket, at: Time) -> Time {
         self.latest = self.latest.max(at);
         self.cells.die(die).finish(ticket, at)
     }
     /// When a die has done everything queued, including the time that reads took from it
     /// ([`nvlab_units::Lane::idle_at`]).
-    pub fn idle_at(&mut self, die: u32, at: Time) -> Time {
+    pub fn idle_at(&mut self, die: Die, at: Time) -> Time {
         self.cells.die(die).idle_at(at)
     }
 
     /// The ticket of everything queued on a die so far.
-    pub fn last(&mut self, die: u32) -> Ticket {
+    pub fn last(&mut self, die: Die) -> Ticket {
         self.cells.die(die).last()
     }
     /// True if a queued operation is done at `at`; promises nothing.
     #[inline]
-    pub fn is_done(&mut self, die: u32, ticket: Ticket, at: Time) -> bool {
+    pub fn is_done(&mut self, die: Die, ticket: Ticket, at: Time) -> bool {
         if S::KEEPS {
             self.latest = self.latest.max(at);
         }

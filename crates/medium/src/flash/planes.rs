@@ -13,7 +13,7 @@
 
 use super::channel::Channel;
 use super::config::{FlashTiming, PlaneReads, Registers};
-use nvlab_units::{Interruption, Lane, Served, Span, Time};
+use nvlab_units::{Die, Interruption, Lane, Served, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// One array read: the page of the word line and the planes sensed.
@@ -115,13 +115,13 @@ impl Planes {
     pub fn read(
         &mut self,
         at: Time,
-        (number, die): (u32, &mut Lane),
+        (number, die): (Die, &mut Lane),
         channel: &mut Channel,
         sense: &Sense,
         (span, transfer): (Span, Span),
         interruption: &Interruption,
     ) -> Served {
-        let first = number * self.reads.planes + sense.plane;
+        let first = number.0 * self.reads.planes + sense.plane;
         let touched = &mut self.planes[first as usize..][..sense.planes as usize];
         let ready = touched.iter().fold(at, |ready, plane| ready.max(plane.ready));
         let served = match self.reads.independent {

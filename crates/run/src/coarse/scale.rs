@@ -5,6 +5,7 @@
 //!    address.
 //! 3. No unit of the device has two in the twin. Those that have none, at the edges of regions, are left over.
 
+use nvlab_units::Lpa;
 use nvlab_workload::block::Draws;
 use std::ops::Range;
 
@@ -110,16 +111,16 @@ impl Scale {
     }
 
     /// The `nth` of the units that `unit` of the twin stands for; `None`: it stands for none.
-    pub fn member(&self, draws: &[Draws], unit: u32, nth: u32) -> Option<u32> {
-        let (unit, nth) = (unit as u64, nth as u64);
+    pub fn member(&self, draws: &[Draws], unit: Lpa, nth: u32) -> Option<Lpa> {
+        let (unit, nth) = (unit.0 as u64, nth as u64);
         if let Some(region) = self.regions.iter().find(|region| region.coarse.contains(&unit)) {
             let group = region.groups[(unit - region.coarse.start) as usize] as u64;
             let slot = region.slot(draws, self.unit_bytes, group * region.slots + nth / region.slot_units);
-            return Some((slot + nth % region.slot_units) as u32);
+            return Some(Lpa((slot + nth % region.slot_units) as u32));
         }
         let same = unit * self.units + nth;
         let is_free = unit < self.all && !self.regions.iter().any(|region| region.fine.contains(&same));
-        is_free.then_some(same as u32)
+        is_free.then_some(Lpa(same as u32))
     }
 
     /// The units that no unit of the twin stands for.

@@ -8,7 +8,7 @@ use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered
 use nvlab_design::PageMapped;
 use nvlab_medium::flash::Nand;
 use nvlab_medium::{AnyStore, Store};
-use nvlab_units::{Extent, Geometry, Served, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Served, Time};
 
 /// The name of the battery's medium.
 const BATTERY: &str = "battery";
@@ -149,14 +149,14 @@ impl<S: Store> Controller for Backed<S> {
     fn view(&self, extent: Extent) -> Option<&[u8]> {
         self.map.view(extent)
     }
-    fn is_mapped(&self, unit: u32) -> bool {
-        self.map.is_mapped(unit)
+    fn is_mapped(&self, lpa: Lpa) -> bool {
+        self.map.is_mapped(lpa)
     }
-    fn prefetch(&self, unit: u32) {
-        self.map.prefetch(unit);
+    fn prefetch(&self, lpa: Lpa) {
+        self.map.prefetch(lpa);
     }
-    fn prefetch_writes(&self, units: impl Iterator<Item = u32>) {
-        self.map.prefetch_writes(units);
+    fn prefetch_writes(&self, lpas: impl Iterator<Item = Lpa>) {
+        self.map.prefetch_writes(lpas);
     }
     fn trim(&mut self, at: Time, extent: Extent) -> Result<Served, ControllerError> {
         let before = self.map.sequence();

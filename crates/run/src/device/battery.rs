@@ -19,7 +19,7 @@
 use nvlab_controller::page_map::{PageMapMedia, trims_pending_max};
 use nvlab_medium::Store;
 use nvlab_units::checksum::crc32c;
-use nvlab_units::{Extent, Geometry};
+use nvlab_units::{Extent, Geometry, Lpa};
 
 const UNIT_HEAD: u64 = 16;
 const TRIM: u64 = 24;
@@ -67,11 +67,11 @@ impl<S: Store> Battery<S> {
     }
 
     /// Keeps the unit in a place of the buffer, which was written as number `sequence`.
-    pub(super) fn keep(&mut self, place: u64, lpa: u32, sequence: u64, data: &[u8]) {
+    pub(super) fn keep(&mut self, place: u64, lpa: Lpa, sequence: u64, data: &[u8]) {
         let at = self.unit_at(self.free_entry);
         let sequence = sequence.to_le_bytes();
-        let crc = crc32c(&[&sequence, &lpa.to_le_bytes(), data]);
-        self.store.write(at + 8, &(lpa as u64 | (crc as u64) << 32).to_le_bytes());
+        let crc = crc32c(&[&sequence, &lpa.0.to_le_bytes(), data]);
+        self.store.write(at + 8, &(lpa.0 as u64 | (crc as u64) << 32).to_le_bytes());
         self.store.write(at + UNIT_HEAD, data);
         self.store.write(at, &sequence);
         // Only now.
@@ -83,7 +83,7 @@ impl<S: Store> Battery<S> {
     /// Keeps the trim with number `sequence`. One directly after the last merges with it, as in the controller's journal.
     pub(super) fn keep_trim(&mut self, extent: Extent, sequence: u64) {
         let merges =
-            |&(last, before): &(Extent, u64)| last.end() == extent.start as u64 && before + 1 == sequence;
+            |&(last, before): &(Extent, u64)| last.end() == extent.start.0 as u64 && before + 1 == sequence;
         let merged = self.last_trim.filter(merges);
         let whole = merged.map_or(extent, |(last, _)| Extent { count: last.count + extent.count, ..last });
         let slots = self.trims.len();
@@ -101,7 +101,7 @@ impl<S: Store> Battery<S> {
 
     fn write_trim(&mut self, at: u64, extent: Extent, sequence: u64) {
         let sequence = sequence.to_le_bytes();
-        let extent = (extent.start as u64 | (extent.count as u64) << 32).to_le_bytes();
+        let extent = (extent.start.0 as u64 | (extent.count as u64) << 32).to_le_bytes();
         let crc = crc32c(&[&sequence, &extent]);
         self.forget(at);
         self.store.write(at + 8, &extent);
@@ -125,9 +125,9 @@ impl<S: Store> Battery<S> {
         let mut data = vec![0; self.unit_bytes as usize];
         for (sequence, at) in self.filled((0..=self.units).map(|slot| self.unit_at(slot))) {
             let lpa_and_crc = self.word(at + 8);
-            let lpa = lpa_and_crc as u32;
+            let lpa = Lpa(lpa_and_crc as u32);
             self.store.read(at + UNIT_HEAD, &mut data);
-            let crc = crc32c(&[&sequence.to_le_bytes(), &lpa.to_le_bytes(), &data]);
+            let crc = crc32c(&[&sequence.to_le_bytes(), &lpa.0.to_le_bytes(), &data]);
             check(at, crc, lpa_and_crc >> 32, "unit")?;
             media.hold(lpa, sequence, data.clone());
         }
@@ -135,7 +135,7 @@ impl<S: Store> Battery<S> {
             let extent = self.word(at + 8);
             let crc = crc32c(&[&sequence.to_le_bytes(), &extent.to_le_bytes()]);
             check(at, crc, self.word(at + 16), "trim")?;
-            media.hold_trim(Extent { start: extent as u32, count: (extent >> 32) as u32 }, sequence);
+            media.hold_trim(Extent { start: Lpa(extent as u32), count: (extent >> 32) as u32 }, sequence);
         }
         Ok(())
     }

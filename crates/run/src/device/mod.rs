@@ -55,7 +55,7 @@ use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_design::Design;
 use nvlab_medium::Store;
 use nvlab_medium::flash::{Cells, FlashStats, Nand};
-use nvlab_units::{Geometry, Span, Time, Total};
+use nvlab_units::{Geometry, Lpa, Span, Time, Total};
 use std::any::Any;
 use std::ops::{AddAssign, Range};
 
@@ -361,7 +361,7 @@ pub trait Observed: Background {
     }
     /// Takes over the state of its twin, each of whose units it replaces by those that `member` names
     /// ([`PageMap::split`]). Returns false if it cannot.
-    fn split(&mut self, _twin: &Twin, _member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, _twin: &Twin, _member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         false
     }
 }

@@ -10,7 +10,7 @@ use nvlab_controller::page_map::{MapStats, PageMapStats};
 use nvlab_controller::{Controller, ControllerError, PageMap};
 use nvlab_design::{Design, PageMapped};
 use nvlab_medium::Store;
-use nvlab_units::{Span, Time};
+use nvlab_units::{Lpa, Span, Time};
 
 /// Builds it, new from the factory or recovered; also returns when it is ready.
 pub(super) fn build<B: Backing + ?Sized>(
@@ -124,7 +124,7 @@ impl<S: Store> Observed for PageMap<S> {
         };
         Some(Twin { device: Attached::new(map, path), factor })
     }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         PageMap::split(self, twin.device.controller(), twin.factor, member)
     }
 }

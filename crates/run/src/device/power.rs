@@ -4,6 +4,7 @@ use super::Observed;
 use nvlab_access::{Attached, BlockDevice, RamDisk};
 use nvlab_controller::{Controller, Envy, Powered};
 use nvlab_medium::Store;
+use nvlab_units::Lpa;
 
 /// A block device as a design describes it, with any controller.
 pub trait Device: BlockDevice + Observed + Powered {
@@ -14,7 +15,7 @@ pub trait Device: BlockDevice + Observed + Powered {
 }
 
 fn holds(controller: &impl Controller, offset: u64) -> bool {
-    controller.is_mapped((offset / controller.unit_bytes() as u64) as u32)
+    controller.is_mapped(Lpa((offset / controller.unit_bytes() as u64) as u32))
 }
 
 impl<C: Controller + Observed + 'static> Device for Attached<C> {

@@ -3,7 +3,7 @@
 use super::{Counters, Fill, Insides, Maps, Observed, Twin};
 use nvlab_access::Attached;
 use nvlab_controller::{Background, ControllerError, PageMap};
-use nvlab_units::{Span, Time};
+use nvlab_units::{Lpa, Span, Time};
 
 /// A device around another one. Each method is that of [`Observed`] and passes on to the inner device.
 pub trait Wrapper: Background {
@@ -81,7 +81,7 @@ impl<W: Wrapper> Observed for W {
     fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
         Wrapper::twin(self, requests, flushes)
     }
-    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(u32, u32) -> Option<u32>) -> bool {
+    fn split(&mut self, twin: &Twin, member: &mut dyn FnMut(Lpa, u32) -> Option<Lpa>) -> bool {
         self.inner_mut().split(twin, member)
     }
 }

@@ -13,13 +13,13 @@ use nvlab_medium::flash::{Nor, NorConfig};
 use nvlab_medium::{MediumError, MemStore, PowerCut};
 use nvlab_rvm::Flash;
 use nvlab_rvm::flash::{Erased, Shape};
-use nvlab_units::{BlockId, Interruption, Span, Ticket, Time};
+use nvlab_units::{BlockId, Die, Interruption, Span, Ticket, Time};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The only die: everything on the device happens one after the other.
-const DIE: u32 = 0;
+const DIE: Die = Die(0);
 
 /// An array with its bytes in memory.
 pub type Array = Nor<MemStore>;

@@ -12,7 +12,7 @@ use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming
 use nvlab_os::Mapping;
 use nvlab_run::device::backed::Backed;
 use nvlab_run::device::battery::Battery;
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Interruption, Lpa, Rate, Rng, Span, Time};
 use std::cell::Cell;
 use std::fs::File;
 use std::panic::catch_unwind;
@@ -168,7 +168,7 @@ impl Model {
         let goes_on = self.trimmed < units && rng.chance(if self.overwrites { 0.1 } else { 0.6 });
         let space = if self.overwrites && rng.chance(0.8) { 6 } else { units };
         let start = if goes_on { self.trimmed } else { rng.below(space as u64) as u32 };
-        let extent = Extent { start, count: (1 + rng.below(3) as u32).min(units - start) };
+        let extent = Extent { start: Lpa(start), count: (1 + rng.below(3) as u32).min(units - start) };
         let trims = rng.chance(if self.overwrites { 0.1 } else { 0.75 });
         self.version += 1;
         let version = if trims { 0 } else { self.version };
@@ -178,11 +178,11 @@ impl Model {
             self.trimmed = extent.end() as u32;
             device.trim(now, extent).unwrap()
         } else {
-            let data: Vec<u8> = extent.units().flat_map(|lpa| content(lpa, version)).collect();
+            let data: Vec<u8> = extent.units().flat_map(|lpa| content(lpa.0, version)).collect();
             device.write(now, extent, &data).unwrap()
         };
         self.under_way = None;
-        extent.units().for_each(|lpa| self.now[lpa as usize] = version);
+        extent.units().for_each(|lpa| self.now[lpa.index()] = version);
         served.end
     }
 
@@ -191,9 +191,9 @@ impl Model {
         let under_way = self.under_way.take();
         let mut found = vec![1; UNIT];
         for lpa in 0..self.now.len() as u32 {
-            let read = device.read(Time::ZERO, Extent::one(lpa), &mut found);
+            let read = device.read(Time::ZERO, Extent::one(Lpa(lpa)), &mut found);
             read.unwrap_or_else(|error| panic!("{what}: {error}"));
-            let new = under_way.filter(|(extent, _)| extent.units().any(|unit| unit == lpa));
+            let new = under_way.filter(|(extent, _)| extent.units().any(|unit| unit == Lpa(lpa)));
             let allowed = [Some(self.now[lpa as usize]), new.map(|(_, version)| version)];
             let version = allowed.into_iter().flatten().find(|&version| content(lpa, version) == found);
             self.now[lpa as usize] = version.unwrap_or_else(|| {

@@ -1,7 +1,7 @@
 //! A plain array that knows every version of its units, and random requests: what a controller is held against.
 
 use nvlab_controller::{Controller, ControllerError};
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 
 pub const UNIT: usize = 32;
 
@@ -19,7 +19,7 @@ pub fn draw(rng: &mut Rng, units: u32) -> Ask {
     let space = if rng.chance(0.5) { units / 5 } else { units };
     let start = rng.below(space as u64) as u32;
     let count = (1 + rng.below(6) as u32).min(units - start);
-    let extent = Extent { start, count };
+    let extent = Extent { start: Lpa(start), count };
     match rng.below(20) {
         0..=3 => Ask::Read(extent),
         4 => Ask::Trim(extent),
@@ -58,23 +58,23 @@ impl Model {
     pub fn write(&mut self, extent: Extent) -> Vec<u8> {
         let mut data = Vec::new();
         for lpa in extent.units() {
-            self.versions[lpa as usize].push(self.next);
-            data.extend(content(lpa, self.next));
+            self.versions[lpa.index()].push(self.next);
+            data.extend(content(lpa.0, self.next));
             self.next += 1;
         }
         data
     }
     pub fn trim(&mut self, extent: Extent) {
         for lpa in extent.units() {
-            self.versions[lpa as usize].push(0);
-            self.durable_from[lpa as usize] = 0;
+            self.versions[lpa.index()].push(0);
+            self.durable_from[lpa.index()] = 0;
         }
     }
     /// The current versions of these units may not be lost any more; a trim only if `trims` are durable.
     pub fn durable(&mut self, extent: Extent, trims: bool) {
         for lpa in extent.units() {
-            if trims || self.current(lpa) != 0 {
-                self.durable_from[lpa as usize] = self.versions[lpa as usize].len() - 1;
+            if trims || self.current(lpa.0) != 0 {
+                self.durable_from[lpa.index()] = self.versions[lpa.index()].len() - 1;
             }
         }
     }
@@ -114,13 +114,13 @@ pub fn perform(
         Ask::Read(extent) => {
             let mut bytes = vec![0xee; extent.count as usize * UNIT];
             // What can be seen need not be read into a buffer.
-            let in_place = device.view(extent).is_some() && extent.start.is_multiple_of(2);
+            let in_place = device.view(extent).is_some() && extent.start.0.is_multiple_of(2);
             let served = device.read(at, extent, if in_place { &mut [] } else { &mut bytes })?;
             if in_place {
                 bytes = seen(device, extent);
             }
             for (lpa, bytes) in extent.units().zip(bytes.chunks(UNIT)) {
-                assert_eq!(bytes, content(lpa, model.current(lpa)), "unit {lpa} at {at}");
+                assert_eq!(bytes, content(lpa.0, model.current(lpa.0)), "unit {lpa} at {at}");
             }
             served
         }
@@ -161,7 +161,7 @@ pub fn read_all(
     let mut bytes = vec![0; UNIT];
     (0..device.capacity_units())
         .map(|lpa| {
-            let read = device.read(at, Extent::one(lpa), &mut bytes);
+            let read = device.read(at, Extent::one(Lpa(lpa)), &mut bytes);
             read.unwrap_or_else(|error| panic!("{}: {error}", context()));
             model.identify(lpa, &bytes, context)
         })

@@ -7,7 +7,7 @@
 use crate::block_map::device::Setup;
 use nvlab_controller::block_map::{Cause, Log, Operations};
 use nvlab_controller::{BlockMap, Controller};
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Lpa, Span, Time};
 
 /// Writes every logical page once, in place, and begins counting.
 fn filled(setup: &Setup) -> Run {
@@ -28,14 +28,14 @@ struct Run {
 impl Run {
     /// Writes pages one request after the other.
     fn write(&mut self, start: u32, count: u32) {
-        for lpa in (Extent { start, count }).units() {
+        for lpa in (Extent { start: Lpa(start), count }).units() {
             self.now = self.device.write(self.now, Extent::one(lpa), &[]).unwrap().end;
         }
         self.device.check();
     }
     /// Pages in one request.
     fn request(&mut self, start: u32, count: u32) {
-        self.now = self.device.write(self.now, Extent { start, count }, &[]).unwrap().end;
+        self.now = self.device.write(self.now, Extent { start: Lpa(start), count }, &[]).unwrap().end;
         self.device.check();
     }
     fn data(&self, cause: Cause) -> Operations {
@@ -69,11 +69,11 @@ fn block_map_merges_the_block_on_every_overwrite() {
     let mut run = filled(&Setup::small(Log::None));
     // Page 3 again: 7 copies, 1 erase. Pages 4 to 6 in one request: 5 copies, 1 erase.
     run.write(3, 1);
-    run.now = run.device.write(run.now, Extent { start: 4, count: 3 }, &[]).unwrap().end;
+    run.now = run.device.write(run.now, Extent { start: Lpa(4), count: 3 }, &[]).unwrap().end;
     assert_eq!(run.data(Cause::Full), operations(12, 12, 2));
     assert_eq!(run.data(Cause::Host), operations(0, 4, 0));
     // A whole block: no copy, 1 erase. The last logical block has 7 pages: overwriting one copies 6.
-    run.now = run.device.write(run.now, Extent { start: 8, count: 8 }, &[]).unwrap().end;
+    run.now = run.device.write(run.now, Extent { start: Lpa(8), count: 8 }, &[]).unwrap().end;
     run.write(24, 1);
     assert_eq!(run.data(Cause::Full), operations(18, 18, 4));
     assert_eq!(run.device.stats().full_merges, 4);
@@ -294,7 +294,7 @@ fn transfer() -> Span {
 #[test]
 fn a_trimmed_block_is_erased_and_written_in_place_again() {
     let mut run = filled(&Setup::small(Log::Shared { sequential: true, random_blocks: 2 }));
-    run.now = run.device.trim(run.now, Extent { start: 6, count: 12 }).unwrap().end;
+    run.now = run.device.trim(run.now, Extent { start: Lpa(6), count: 12 }).unwrap().end;
     run.device.check();
     assert_eq!(run.data(Cause::Trim), operations(0, 0, 1), "block 1 whole, 0 and 2 in part");
     // Block 1 goes to an erased block; page 6 of block 0 is programmed still, so it goes to the log.

@@ -6,7 +6,7 @@ use nvlab_controller::block_map::{BlockWear, Log};
 use nvlab_controller::{BlockMap, Controller, ControllerError};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::Faults;
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 /// Random requests, and now and then a sequential run of single pages or a trim of whole blocks.
 pub struct Requests {
@@ -18,7 +18,7 @@ pub struct Requests {
 
 impl Requests {
     pub fn new(rng: Rng, setup: &Setup, units: u32) -> Requests {
-        Requests { rng, units, pages: setup.pages, run: Extent { start: 0, count: 0 } }
+        Requests { rng, units, pages: setup.pages, run: Extent { start: Lpa(0), count: 0 } }
     }
     pub fn draw(&mut self) -> Ask {
         if self.run.count > 0 {
@@ -31,12 +31,12 @@ impl Requests {
                 let block = self.rng.below((self.units / self.pages) as u64) as u32 * self.pages;
                 let start = block + if self.rng.chance(0.7) { 0 } else { self.rng.below(4) as u32 };
                 let length = 1 + self.rng.below(3 * self.pages as u64) as u32;
-                self.run = Extent { start, count: length.min(self.units - start) };
+                self.run = Extent { start: Lpa(start), count: length.min(self.units - start) };
                 self.draw()
             }
             2 => {
                 let start = self.rng.below((self.units / self.pages) as u64) as u32 * self.pages;
-                Ask::Trim(Extent { start, count: self.pages.min(self.units - start) })
+                Ask::Trim(Extent { start: Lpa(start), count: self.pages.min(self.units - start) })
             }
             _ => draw(&mut self.rng, self.units),
         }
@@ -74,7 +74,7 @@ fn read_back(device: &mut BlockMap<MemStore>, model: &Model, at: Time, context: 
     device.check();
     let mut bytes = vec![0; UNIT];
     for lpa in 0..device.capacity_units() {
-        let read = device.read(at, Extent::one(lpa), &mut bytes);
+        let read = device.read(at, Extent::one(Lpa(lpa)), &mut bytes);
         read.unwrap_or_else(|error| panic!("{}: {error}", context()));
         let versions = &model.versions[lpa as usize];
         assert!(versions.iter().any(|&v| bytes == content(lpa, v)), "{}: {lpa} holds rubbish", context());
@@ -144,12 +144,12 @@ fn static_wear_levelling_bounds_the_spread() {
         let mut device = Setup { home_blocks: 20, wear, ..Setup::small(log) }.with(|_| ());
         let mut now = Time::ZERO;
         for lpa in 0..device.capacity_units() {
-            now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
+            now = device.write(now, Extent::one(Lpa(lpa)), &[]).unwrap().end;
         }
         // Four logical blocks are hot, sixteen never change.
         let mut rng = Rng::new(4);
         for _ in 0..6000 {
-            now = device.write(now, Extent::one(rng.below(32) as u32), &[]).unwrap().end;
+            now = device.write(now, Extent::one(Lpa(rng.below(32) as u32)), &[]).unwrap().end;
         }
         device.check();
         let erases = device.data().cells().erase_counts();

@@ -6,7 +6,7 @@
 use crate::block_map::device::Setup;
 use nvlab_controller::Controller;
 use nvlab_controller::block_map::Log;
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -39,23 +39,23 @@ fn overwrites(seed: u64, run_share: f64) -> Vec<Extent> {
         let mut below = |bound: u32| rng.below(bound as u64) as u32;
         if !run {
             let space = [UNITS, UNITS / 5][below(2) as usize];
-            return Extent::one(below(space));
+            return Extent::one(Lpa(below(space)));
         }
         let start = [below(UNITS), below(BLOCKS) * N][below(2) as usize];
-        Extent { start, count: (1 + below(2 * N)).min(UNITS - start) }
+        Extent { start: Lpa(start), count: (1 + below(2 * N)).min(UNITS - start) }
     };
     (0..REQUESTS).map(&mut overwrite).collect()
 }
 
 /// The same, page by page.
 fn pages(requests: &[Extent]) -> impl Iterator<Item = u32> {
-    requests.iter().flat_map(|extent| extent.units())
+    requests.iter().flat_map(|extent| extent.units()).map(|lpa| lpa.0)
 }
 
 /// Fills a device, then overwrites.
 fn measured(setup: &Setup, requests: impl Iterator<Item = Extent>) -> Counts {
     let mut device = setup.with(|_| ());
-    let all = Extent { start: 0, count: UNITS };
+    let all = Extent { start: Lpa(0), count: UNITS };
     let mut now = device.write(Time::ZERO, all, &[]).unwrap().end;
     device.reset_stats();
     for extent in requests {
@@ -187,7 +187,7 @@ impl SlcLog {
         self.log.kill(block * N..(block + 1) * N);
     }
     fn write(&mut self, extent: Extent) {
-        let pages = extent.start..extent.start + extent.count;
+        let pages = extent.start.0..extent.end() as u32;
         let first = pages.start / N;
         for block in first..=(pages.end - 1) / N {
             let part = pages.start.max(block * N)..pages.end.min((block + 1) * N);
@@ -218,7 +218,7 @@ fn bast_copies_and_erases_what_its_paper_says() {
         let requests = overwrites(seed, 0.1);
         let model = bast(logs, pages(&requests));
         let log = Log::PerBlock { blocks: logs as u32 };
-        let found = measured(&setup(log), pages(&requests).map(Extent::one));
+        let found = measured(&setup(log), pages(&requests).map(Lpa).map(Extent::one));
         assert!(model.copies > 0 && model.copies % N as u64 != 0, "no partial merges: {model:?}");
         assert_eq!(found, model, "{logs} log blocks, seed {seed}");
     }
@@ -232,7 +232,7 @@ fn fast_copies_and_erases_what_its_paper_says() {
         let mut model = Fast { log, sequential: None, counts: Counts::default() };
         pages(&requests).for_each(|page| model.write(page));
         let log = Log::Shared { sequential: true, random_blocks: logs };
-        let found = measured(&setup(log), pages(&requests).map(Extent::one));
+        let found = measured(&setup(log), pages(&requests).map(Lpa).map(Extent::one));
         assert!(model.counts.copies > 0, "{:?}", model.counts);
         assert_eq!(found, model.counts, "{logs} log blocks, seed {seed}");
     }

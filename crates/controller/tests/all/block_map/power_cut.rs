@@ -8,7 +8,7 @@ use nvlab_controller::block_map::{Cause, Log};
 use nvlab_controller::{Background, BlockMap, Controller};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::Faults;
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 
 const REQUESTS: u32 = 250;
 
@@ -37,7 +37,7 @@ fn used(setup: &Setup, requests: &mut Requests) -> Moment {
     for _ in 0..200 {
         now = perform(&mut device, &mut model, now, requests.draw()).unwrap();
     }
-    model.durable(Extent { start: 0, count: units }, false);
+    model.durable(Extent { start: Lpa(0), count: units }, false);
     device.settle(now);
     Moment { device, model, at: now, end: now, last: Ask::Flush }
 }

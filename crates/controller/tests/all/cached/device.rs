@@ -7,7 +7,7 @@ use nvlab_medium::MemStore;
 use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Interruption, Lpa, Rate, Rng, Span, Time};
 
 pub type Device = Cached<PageMap<MemStore>, MemStore>;
 
@@ -158,7 +158,7 @@ impl Ask {
         match self {
             Ask::Store(word, count) => Some((word, count)),
             Ask::Write(lines) | Ask::Trim(lines) => {
-                Some((lines.start * LINE_WORDS, lines.count * LINE_WORDS))
+                Some((lines.start.0 * LINE_WORDS, lines.count * LINE_WORDS))
             }
             _ => None,
         }
@@ -172,7 +172,7 @@ pub fn draw(rng: &mut Rng, lines: u32, nth: u32) -> Ask {
     let word = line * LINE_WORDS + rng.below(LINE_WORDS as u64) as u32;
     let words = if rng.chance(0.8) { 1 } else { 1 + rng.below(20) as u32 };
     let words = words.min(lines * LINE_WORDS - word);
-    let extent = Extent { start: line, count: (1 + rng.below(5) as u32).min(lines - line) };
+    let extent = Extent { start: Lpa(line), count: (1 + rng.below(5) as u32).min(lines - line) };
     match rng.below(20) {
         0..=4 => Ask::Load(word, words),
         5..=11 => Ask::Store(word, words),
@@ -265,7 +265,7 @@ pub fn perform(device: &mut Device, model: &mut Model, at: Time, ask: Ask) -> Re
         }
         Ask::Read(lines) => {
             let into = &mut bytes[..(lines.count * LINE) as usize];
-            (device.read(at, lines, into)?, Some((lines.start * LINE_WORDS, lines.count * LINE_WORDS)))
+            (device.read(at, lines, into)?, Some((lines.start.0 * LINE_WORDS, lines.count * LINE_WORDS)))
         }
         Ask::Store(word, count) => {
             let (offset, length) = place(word, count);
@@ -298,7 +298,7 @@ pub fn read_all(device: &mut Device, at: Time) -> Vec<u64> {
     let mut bytes = vec![0; LINE as usize];
     let mut found = Vec::new();
     for line in 0..device.capacity_units() {
-        device.read(at, Extent::one(line), &mut bytes).unwrap();
+        device.read(at, Extent::one(Lpa(line)), &mut bytes).unwrap();
         found.extend(words_of(&bytes));
     }
     found

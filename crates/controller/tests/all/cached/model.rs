@@ -2,7 +2,7 @@
 
 use crate::cached::device::{AMPLE, Ask, LINE, Model, Setup, WORD, draw, perform, read_all, setups};
 use nvlab_controller::{Background, Cached, Controller, ControllerError, Powered};
-use nvlab_units::{Rng, Span, Time};
+use nvlab_units::{Lpa, Rng, Span, Time};
 
 #[test]
 fn every_setup_behaves_like_an_array() {
@@ -36,7 +36,7 @@ fn every_setup_behaves_like_an_array() {
         assert_eq!(device.dirty_lines(), 0);
         let mut behind = vec![0; LINE as usize];
         for line in 0..lines {
-            let units = nvlab_units::Extent { start: line * setup.line_units, count: setup.line_units };
+            let units = nvlab_units::Extent { start: Lpa(line * setup.line_units), count: setup.line_units };
             device.behind_mut().read(now, units, &mut behind).unwrap();
             let first = u64::from_le_bytes(behind[..8].try_into().unwrap());
             assert_eq!(first, model.current(line * LINE / WORD), "line {line}");

@@ -6,7 +6,7 @@ use crate::cached::device::{
 };
 use nvlab_controller::{Background, Cached, Controller, Powered};
 use nvlab_medium::ram::Backup;
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 /// What is acknowledged is durable at once.
 fn protects(setup: &Setup) -> bool {
@@ -131,10 +131,10 @@ fn survivors(hold: Span) -> usize {
     let setup = direct_mapped(hold);
     let mut device = setup.device();
     let mut model = Model::new(device.capacity_units());
-    let lines = Extent { start: 0, count: 64 };
+    let lines = Extent { start: Lpa(0), count: 64 };
     let mut now =
         perform(&mut device, &mut model, Time::ZERO, Ask::Write(Extent { count: 32, ..lines })).unwrap();
-    now = perform(&mut device, &mut model, now, Ask::Write(Extent { start: 32, count: 32 })).unwrap();
+    now = perform(&mut device, &mut model, now, Ask::Write(Extent { start: Lpa(32), count: 32 })).unwrap();
     now = perform(&mut device, &mut model, now, Ask::Store(5, 1)).unwrap();
     assert_eq!(device.dirty_lines(), 64);
     let (mut after, report) = device.power_cycle(now).unwrap();

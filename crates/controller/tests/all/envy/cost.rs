@@ -3,7 +3,7 @@
 use crate::envy::device::Setup;
 use nvlab_controller::envy::{Gathering, Locality, SegmentCleaning};
 use nvlab_controller::{Controller, Envy};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 /// An array of one die at 80 % of the segments in service, filled in order, without a buffer.
 pub fn array(cleaning: SegmentCleaning, segments: u32, pages: u32) -> (Setup, Envy<()>) {
@@ -21,7 +21,7 @@ pub fn array(cleaning: SegmentCleaning, segments: u32, pages: u32) -> (Setup, En
     };
     let mut device = setup.timing_only();
     for lpa in 0..device.capacity_units() {
-        device.write(Time::ZERO, Extent::one(lpa), &[]).unwrap();
+        device.write(Time::ZERO, Extent::one(Lpa(lpa)), &[]).unwrap();
     }
     (setup, device)
 }
@@ -66,9 +66,9 @@ impl Host {
         let mut batch = [0; 32];
         for _ in 0..pages / 32 {
             batch.fill_with(|| self.page());
-            batch.iter().for_each(|&page| device.prefetch(page));
+            batch.iter().for_each(|&page| device.prefetch(Lpa(page)));
             for lpa in batch {
-                self.now = device.write(self.now, Extent::one(lpa), &[]).unwrap().end;
+                self.now = device.write(self.now, Extent::one(Lpa(lpa)), &[]).unwrap().end;
             }
         }
         device.stats().cleaning_cost()
@@ -81,7 +81,7 @@ impl Host {
         device.reset_stats();
         while device.stats().cleans < cleans {
             let lpa = self.page();
-            self.now = device.write(self.now, Extent::one(lpa), &[]).unwrap().end;
+            self.now = device.write(self.now, Extent::one(Lpa(lpa)), &[]).unwrap().end;
         }
         device.stats().cleaning_cost()
     }
@@ -182,7 +182,7 @@ fn segments_of_fixed_utilization_cost_u_over_1_minus_u() {
         let mut device = setup.timing_only();
         let mut host = Host::new(device.capacity_units(), 0.5);
         for lpa in 0..device.capacity_units() {
-            device.write(Time::ZERO, Extent::one(lpa), &[]).unwrap();
+            device.write(Time::ZERO, Extent::one(Lpa(lpa)), &[]).unwrap();
         }
         // Segments filled in order are cleaned in step: whole rounds of cleans are counted.
         host.write_until(&mut device, 16 * 10);

@@ -6,7 +6,7 @@ use nvlab_medium::banks::Access;
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::ram::{Backup, Ram, RamConfig};
 use nvlab_medium::{MemStore, Store};
-use nvlab_units::{Extent, Geometry, Interruption, Rng, Served, Span, Time};
+use nvlab_units::{Extent, Geometry, Interruption, Lpa, Rng, Served, Span, Time};
 
 /// One of the combinations the tests go through.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ pub fn draw(rng: &mut Rng, setup: &Setup) -> Ask {
         _ => 8 * (1 + rng.below(6)) as u32,
     };
     let bytes = (bytes as u64).min(pages * setup.page_bytes as u64 - offset) as u32;
-    let extent = Extent { start: lpa, count: (1 + rng.below(3) as u32).min(pages as u32 - lpa) };
+    let extent = Extent { start: Lpa(lpa), count: (1 + rng.below(3) as u32).min(pages as u32 - lpa) };
     match rng.below(24) {
         0..=3 => Ask::Load { offset, bytes },
         4 => Ask::Trim(extent),
@@ -254,8 +254,8 @@ fn overwrite(
     let page = device.unit_bytes() as usize;
     let (offset, data) = match ask {
         Ask::Store { offset, bytes } => (offset as usize, model.words(bytes as usize)),
-        Ask::WritePages(extent) => (extent.start as usize * page, model.words(extent.count as usize * page)),
-        Ask::Trim(extent) => (extent.start as usize * page, vec![0; extent.count as usize * page]),
+        Ask::WritePages(extent) => (extent.start.index() * page, model.words(extent.count as usize * page)),
+        Ask::Trim(extent) => (extent.start.index() * page, vec![0; extent.count as usize * page]),
         _ => panic!("{ask:?} overwrites nothing"),
     };
     let target = &mut model.bytes[offset..][..data.len()];
@@ -308,7 +308,7 @@ fn reconcile(
 /// Everything the device holds.
 pub fn read_all(device: &mut Envy<impl Store>, at: Time) -> Vec<u8> {
     let mut bytes = vec![0; device.capacity_bytes() as usize];
-    let extent = Extent { start: 0, count: device.capacity_units() };
+    let extent = Extent { start: Lpa(0), count: device.capacity_units() };
     device.read(at, extent, &mut bytes).unwrap();
     bytes
 }

@@ -8,7 +8,7 @@ use nvlab_controller::envy::{EnvyMedia, SegmentCleaning};
 use nvlab_controller::{Background, Controller, Envy};
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::{Ram, RamConfig};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -114,7 +114,9 @@ fn a_program_that_is_killed_anywhere_loses_nothing() {
             }
             device = world.restart(setup);
             let mut found = vec![0; device.capacity_bytes() as usize];
-            device.read(Time::ZERO, Extent { start: 0, count: device.capacity_units() }, &mut found).unwrap();
+            device
+                .read(Time::ZERO, Extent { start: Lpa(0), count: device.capacity_units() }, &mut found)
+                .unwrap();
             let rolled_back = |model: &Model| model.before.clone().unwrap_or_else(|| model.bytes.clone());
             let new = rolled_back(states.last().unwrap());
             let old = if killed_in_last { rolled_back(&states[states.len() - 2]) } else { new.clone() };
@@ -141,7 +143,10 @@ fn another_design_is_refused_by_name() {
     let mut device = Envy::new(setup.config(), nor, sram).unwrap();
     let mut now = Time::ZERO;
     for lpa in 0..device.capacity_units() {
-        now = device.write(now, Extent::one(lpa), &vec![lpa as u8; setup.page_bytes as usize]).unwrap().end;
+        now = device
+            .write(now, Extent::one(Lpa(lpa)), &vec![lpa as u8; setup.page_bytes as usize])
+            .unwrap()
+            .end;
     }
     drop(device);
     let before = (world.nor.bytes.borrow().clone(), world.sram.bytes.borrow().clone());

@@ -5,7 +5,7 @@ use nvlab_controller::envy::{EnvyConfig, SegmentCleaning};
 use nvlab_controller::{Background, Controller, Envy};
 use nvlab_medium::flash::Nor;
 use nvlab_medium::ram::Ram;
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 const ACCESS: Span = Span::from_ns(160);
 const LONG: Span = Span::from_ns(4160);
@@ -34,7 +34,7 @@ fn full(setup: &Setup) -> (Envy<()>, Time) {
     let mut device = setup.timing_only();
     let mut now = Time::ZERO;
     for lpa in 0..device.capacity_units() {
-        now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
+        now = device.write(now, Extent::one(Lpa(lpa)), &[]).unwrap().end;
     }
     now = device.idle_at(now).unwrap() + Span::from_ms(1);
     device.reset_stats();
@@ -144,7 +144,7 @@ fn dies_flush_side_by_side() {
         device.reset_stats();
         // Few enough that no segment has to be cleaned.
         for i in 0..4000 {
-            now = device.write(now, Extent::one(i * 7 % device.capacity_units()), &[]).unwrap().end;
+            now = device.write(now, Extent::one(Lpa(i * 7 % device.capacity_units())), &[]).unwrap().end;
         }
         let end = device.idle_at(now).unwrap();
         assert_eq!((device.stats().flushed_pages, device.stats().cleans), (4000, 0));
@@ -166,7 +166,7 @@ fn the_path_bounds_flushes() {
     let (mut device, mut now) = full(&Setup { pages: 1024, ..setup(32, 64, 0) });
     let begin = now;
     for i in 0..4000 {
-        now = device.write(now, Extent::one(i * 7 % device.capacity_units()), &[]).unwrap().end;
+        now = device.write(now, Extent::one(Lpa(i * 7 % device.capacity_units())), &[]).unwrap().end;
     }
     // The last flush has crossed the path when it begins.
     let each = (device.idle_at(now).unwrap() - begin - LONG).seconds() / 4000.0;
@@ -178,7 +178,7 @@ fn a_clean_takes_4160_ns_a_page_and_the_erase() {
     let setup = setup(1, 1, 0);
     let (mut device, mut now) = full(&setup);
     for i in 0.. {
-        let stored = device.write(now, Extent::one(i % 7), &[]).unwrap().end;
+        let stored = device.write(now, Extent::one(Lpa(i % 7)), &[]).unwrap().end;
         let idle = device.idle_at(stored).unwrap();
         if device.stats().cleans > 0 {
             // Copies, the flush behind them, then the erase. One SRAM record before the erase; those before the
@@ -215,7 +215,7 @@ fn a_page_stored_word_after_word_is_copied_once() {
     let stored = device.store(now, 0, 512, &[]).unwrap().end;
     assert_eq!(stored - now, ACCESS * (2 * 32 + 2), "two pages of 32 words and their copies");
     assert_eq!(device.stats().copies_on_write, 2);
-    let crossed = device.write(stored, Extent::one(8), &[]).unwrap().end;
+    let crossed = device.write(stored, Extent::one(Lpa(8)), &[]).unwrap().end;
     assert_eq!(crossed - stored, ACCESS, "a page that crosses the path at once");
     assert_eq!(device.stats().copies_on_write, 2);
 }
@@ -238,7 +238,7 @@ fn flash_counts_its_own_reads() {
         assert_eq!(device.nor().stats().reads, 4, "{dies} dies: four words");
         now = after(device.store(now, 0, 8, &[]).unwrap().end);
         assert_eq!(device.nor().stats().reads, 5, "{dies} dies: the copy");
-        device.read(now, Extent::one(5), &mut []).unwrap();
+        device.read(now, Extent::one(Lpa(5)), &mut []).unwrap();
         assert_eq!(device.nor().stats().reads, 6, "{dies} dies: a page over the path");
         assert_eq!(device.nor().stats().read_time.ps(), (ACCESS * 6).ps() as u128);
     }

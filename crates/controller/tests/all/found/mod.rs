@@ -5,7 +5,7 @@ use crate::array::{Ask, Model, UNIT, content, draw};
 use nvlab_controller::{Background, Controller, ControllerError, Powered};
 use nvlab_medium::Store;
 use nvlab_medium::flash::SPARE_BYTES;
-use nvlab_units::{Extent, Geometry, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Rng, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -102,7 +102,7 @@ impl<D: Controller + Background + Powered> Lab<D> {
         for _ in 0..requests {
             let served = match draw(&mut self.rng, self.device.capacity_units()) {
                 Ask::Write(extent) => {
-                    extent.units().for_each(|lpa| self.lost[lpa as usize] = false);
+                    extent.units().for_each(|lpa| self.lost[lpa.index()] = false);
                     let data = self.model.write(extent);
                     self.device.write(self.now, extent, &data)
                 }
@@ -125,7 +125,7 @@ impl<D: Controller + Background + Powered> Lab<D> {
         let mut found = vec![0; UNIT];
         for lpa in 0..self.device.capacity_units() {
             let lost = &mut self.lost[lpa as usize];
-            match self.device.read(self.now, Extent::one(lpa), &mut found) {
+            match self.device.read(self.now, Extent::one(Lpa(lpa)), &mut found) {
                 Ok(_) => {
                     let is_right = found == content(lpa, self.model.current(lpa));
                     assert!(is_right, "{}, {when}: unit {lpa} reads as something else", self.what);

@@ -6,7 +6,7 @@ use crate::fsms::walk::Walk;
 use fatfs::{FatType, FileSystem, FormatVolumeOptions, FsOptions};
 use nvlab_controller::Controller;
 use nvlab_controller::fsms::{FatKind, FileSystem as Found, Fsms, SECTOR, Update};
-use nvlab_units::{Extent, Rng};
+use nvlab_units::{Extent, Lpa, Rng};
 use std::io::{Read, Seek, SeekFrom, Write};
 
 /// What a client does to a volume.
@@ -142,8 +142,8 @@ fn run<C: Behind>(
 fn compare<C: Behind>(disk: &mut Disk<C>, delete: bool) {
     let mut bytes = [0; SECTOR];
     for sector in 0..disk.device.capacity_units() {
-        disk.device.read(disk.now, Extent::one(sector), &mut bytes).unwrap();
-        assert!(bytes == *disk.image.sectors(Extent::one(sector)), "sector {sector} reads wrong");
+        disk.device.read(disk.now, Extent::one(Lpa(sector)), &mut bytes).unwrap();
+        assert!(bytes == *disk.image.sectors(Extent::one(Lpa(sector))), "sector {sector} reads wrong");
     }
     assert_eq!(disk.absorbed > 20, delete, "{} sectors were deleted", disk.absorbed);
 }
@@ -175,18 +175,18 @@ fn where_things_are<C: Behind>(disk: &Disk<C>, kind: FatType) {
     assert!(
         (0..(walk.root / SECTOR) as u32)
             .filter(|&sector| sector > 32)
-            .all(|sector| disk.device.is_in_pram(sector))
+            .all(|sector| disk.device.is_in_pram(Lpa(sector)))
     );
     let (directories, files) = walk.directories_and_files();
     assert!(directories.len() > 4 && files.len() > 20, "{directories:?} {files:?}");
     for &directory in &directories {
-        assert!(disk.device.is_in_pram(walk.sector(directory)), "directory {directory} is not in PRAM");
+        assert!(disk.device.is_in_pram(Lpa(walk.sector(directory))), "directory {directory} is not in PRAM");
     }
     let per_cluster = (walk.cluster_bytes / SECTOR) as u32;
     for file in files {
         let sector = walk.sector(file);
         assert!(
-            (sector..sector + per_cluster).all(|sector| !disk.device.is_in_pram(sector)),
+            (sector..sector + per_cluster).all(|sector| !disk.device.is_in_pram(Lpa(sector))),
             "file cluster {file}"
         );
     }

@@ -10,7 +10,7 @@ use crate::fsms::devices::{Behind, Paged, config, cut_and_mount, separator};
 use crate::fsms::volume::{Image, Place};
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms, SECTOR, Update, Volume};
 use nvlab_controller::{Background, BesidePram, Controller};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 use std::collections::BTreeSet;
 
 const KINDS: [FatKind; 3] = [FatKind::Fat12, FatKind::Fat16, FatKind::Fat32];
@@ -104,7 +104,7 @@ fn reads(device: &Fsms<Paged>) -> u64 {
 
 fn assert_contents(device: &mut Fsms<Paged>, now: Time, image: &[u8], what: &str) {
     let mut bytes = vec![0xee; image.len()];
-    let all = Extent { start: 0, count: (image.len() / SECTOR) as u32 };
+    let all = Extent { start: Lpa(0), count: (image.len() / SECTOR) as u32 };
     device.read(now, all, &mut bytes).unwrap();
     let wrong = bytes.chunks(SECTOR).zip(image.chunks(SECTOR)).position(|(is, should)| is != should);
     assert_eq!(wrong, None, "{what}: this sector reads wrong");
@@ -129,7 +129,7 @@ impl Base {
         let image = Image::well_formed(kind);
         let sectors = (image.bytes.len() / SECTOR) as u32;
         let mut device = Paged::build(sectors, 2048);
-        let units = Extent { start: 0, count: device.capacity_units() };
+        let units = Extent { start: Lpa(0), count: device.capacity_units() };
         let now = device.write(Time::ZERO, units, &image.bytes).unwrap().end;
         device.settle(now);
         Base { image, device, now }
@@ -144,7 +144,7 @@ impl Base {
         let touched: BTreeSet<u32> = sectors.iter().map(|sector| sector / 4).collect();
         for &unit in &touched {
             let bytes = &image[unit as usize * 2048..][..2048];
-            now = behind.write(now, Extent::one(unit), bytes).unwrap().end;
+            now = behind.write(now, Extent::one(Lpa(unit)), bytes).unwrap().end;
         }
         behind.reset_stats();
         let mut before = separator(config(Update::Journalled, false), behind, 1 << 20);
@@ -164,7 +164,7 @@ impl Base {
         let mut now = device.learn(self.now).unwrap();
         for &sector in sectors {
             let bytes = &image[sector as usize * SECTOR..][..SECTOR];
-            now = device.write(now, Extent::one(sector), bytes).unwrap().end;
+            now = device.write(now, Extent::one(Lpa(sector)), bytes).unwrap().end;
         }
         assert_contents(&mut device, now, image, what);
         let config = device.config().clone();
@@ -318,7 +318,7 @@ fn a_boot_sector_may_say_anything() {
             }
             base.hold(&image, &format!("{kind:?}, boot sector {said:?}"));
             let mut device = separator(config(Update::Journalled, false), base.device.clone(), 1 << 20);
-            device.write(base.now, Extent::one(0), &image[..SECTOR]).unwrap();
+            device.write(base.now, Extent::one(Lpa(0)), &image[..SECTOR]).unwrap();
             if let FileSystem::Fat(volume) = device.file_system() {
                 let end = volume.data as u64 + volume.clusters as u64 * volume.cluster_sectors as u64;
                 assert!(volume.fat < volume.data && end <= device.capacity_units() as u64, "{volume:?}");

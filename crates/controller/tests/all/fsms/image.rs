@@ -5,7 +5,7 @@ use crate::fsms::walk::Walk;
 use fatfs::FatType;
 use nvlab_controller::Controller;
 use nvlab_controller::fsms::{FatKind, FileSystem, Fsms, SECTOR};
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Lpa, Span, Time};
 use std::collections::BTreeSet;
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 
@@ -26,7 +26,7 @@ pub struct Image(pub Vec<u8>);
 
 impl Image {
     pub fn sectors(&self, extent: Extent) -> &[u8] {
-        &self.0[extent.start as usize * SECTOR..][..extent.count as usize * SECTOR]
+        &self.0[extent.start.index() * SECTOR..][..extent.count as usize * SECTOR]
     }
 }
 
@@ -72,7 +72,7 @@ impl<C: Behind> Disk<C> {
         };
         let mut bytes = [0; SECTOR];
         for sector in self.written.iter().copied().filter(|&sector| is_free(sector)).collect::<Vec<u32>>() {
-            self.device.read(self.now, Extent::one(sector), &mut bytes).unwrap();
+            self.device.read(self.now, Extent::one(Lpa(sector)), &mut bytes).unwrap();
             if bytes == [0; SECTOR] {
                 self.written.remove(&sector);
                 let plain = &mut self.image.0[sector as usize * SECTOR..][..SECTOR];
@@ -91,7 +91,7 @@ impl<C: Behind> Disk<C> {
     fn extent(&self, bytes: usize) -> Extent {
         let start = self.position / SECTOR as u64;
         let end = (self.position + bytes as u64).div_ceil(SECTOR as u64);
-        Extent { start: start as u32, count: (end - start) as u32 }
+        Extent { start: Lpa(start as u32), count: (end - start) as u32 }
     }
 
     fn room(&self, bytes: usize) -> usize {
@@ -120,7 +120,7 @@ impl<C: Behind> Write for Disk<C> {
         let extent = self.extent(count);
         let old = self.image.sectors(extent).to_vec();
         self.image.0[self.position as usize..][..count].copy_from_slice(&data[..count]);
-        self.written.extend(extent.units());
+        self.written.extend(extent.units().map(|sector| sector.0));
         let at = self.now;
         if self.hook.is_some() {
             self.device.behind_mut().settle(at);

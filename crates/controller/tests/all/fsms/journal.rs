@@ -5,7 +5,7 @@ use nvlab_controller::fsms::{Fsms, FsmsConfig, SECTOR, Update};
 use nvlab_controller::{Background, BesidePram, Controller};
 use nvlab_medium::{InPlace, PowerCut};
 use nvlab_units::checksum::crc32c;
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Lpa, Span, Time};
 
 const SECTORS: u32 = 6;
 const RECORD_BYTES: u64 = 24 + SECTOR as u64;
@@ -36,18 +36,18 @@ fn contents(sector: u32, version: u32) -> Vec<u8> {
 
 fn sector(device: &mut Fsms<Paged>, now: Time, sector: u32) -> Vec<u8> {
     let mut bytes = vec![0; SECTOR];
-    device.read(now, Extent::one(sector), &mut bytes).unwrap();
+    device.read(now, Extent::one(Lpa(sector)), &mut bytes).unwrap();
     bytes
 }
 
 /// Overwrites go through the journal from `sequence` on, and the power fails in and after each of them.
 fn over(sequence: u64, records: u32) {
-    let regions = vec![Extent { start: 0, count: SECTORS }];
+    let regions = vec![Extent { start: Lpa(0), count: SECTORS }];
     let config = FsmsConfig { regions, journal_records: records, ..config(Update::Journalled, false) };
     let mut device = separator(config, Paged::build(1_000, 2048), 1 << 16);
     let mut now = Time::ZERO;
     for sector in 0..SECTORS {
-        now = device.write(now, Extent::one(sector), &contents(sector, 0)).unwrap().end;
+        now = device.write(now, Extent::one(Lpa(sector)), &contents(sector, 0)).unwrap().end;
     }
     device.behind_mut().settle(now);
     (device, now) = journal_stands_at(device, sequence, now);
@@ -57,7 +57,7 @@ fn over(sequence: u64, records: u32) {
         let changed = if i % 5 == 4 { 2 + i / 5 % (SECTORS - 2) } else { i % 2 };
         let version = versions[changed as usize] + 1;
         let at = now;
-        now = device.write(at, Extent::one(changed), &contents(changed, version)).unwrap().end;
+        now = device.write(at, Extent::one(Lpa(changed)), &contents(changed, version)).unwrap().end;
         let step = Span::from_ps(now.since(at).ps() / 50);
         for cut in (0..52).map(|step_count| at + step * step_count) {
             let (mut mounted, ready) = cut_and_mount(device.clone(), cut);

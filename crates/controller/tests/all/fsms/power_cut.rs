@@ -7,7 +7,7 @@ use crate::fsms::image::{Hook, Image, Written};
 use fatfs::{FatType, FileSystem, FsOptions};
 use nvlab_controller::fsms::{Fsms, SECTOR, Update};
 use nvlab_controller::{Background, Controller};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -24,11 +24,11 @@ fn check<C: Behind>(device: &mut Fsms<C>, image: &Image, written: Written<'_>, (
     // What an aligned 8 bytes is to a part of the FAT, a sector is to a journalled one.
     let piece = if config.update == Update::InPlace { 8 } else { SECTOR };
     let mut bytes = vec![0; image.0.len()];
-    let all = Extent { start: 0, count: device.capacity_units() };
+    let all = Extent { start: Lpa(0), count: device.capacity_units() };
     device.read(now, all, &mut bytes).unwrap();
     for (sector, bytes) in all.units().zip(bytes.chunks(SECTOR)) {
         let new = image.sectors(Extent::one(sector));
-        let under_way = sector >= written.extent.start && (sector as u64) < written.extent.end();
+        let under_way = sector >= written.extent.start && (sector.0 as u64) < written.extent.end();
         let right = if under_way && cut < written.end {
             let from = (sector - written.extent.start) as usize * SECTOR;
             is_mixture(bytes, piece, &written.old[from..from + SECTOR], new)
@@ -113,7 +113,7 @@ fn a_pram_that_is_full() {
 fn a_torn_sector_is_caught() {
     let device = separator(config(Update::InPlace, false), Paged::build(1_000, 2048), 1 << 20);
     let mut disk = formatted(device, FatType::Fat12, 512);
-    let extent = Extent::one(1);
+    let extent = Extent::one(Lpa(1));
     let old = disk.image.sectors(extent).to_vec();
     let new: Vec<u8> = old.iter().map(|byte| byte ^ 0x11).collect();
     disk.image.0[SECTOR..2 * SECTOR].copy_from_slice(&new);

@@ -10,7 +10,7 @@ use nvlab_controller::{Beside, BesidePram, Controller};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::pcm::{Pcm, PcmConfig, Tear};
 use nvlab_medium::{InPlace, MemStore};
-use nvlab_units::{Extent, Time};
+use nvlab_units::{Extent, Lpa, Time};
 use std::io::Write;
 
 fn plain() -> FsmsConfig {
@@ -23,11 +23,11 @@ fn exfat_is_refused_and_passed_through() {
     let mut boot = [0; SECTOR];
     boot[..11].copy_from_slice(b"\xeb\x76\x90EXFAT   ");
     boot[510..].copy_from_slice(&[0x55, 0xaa]);
-    device.write(Time::ZERO, Extent::one(0), &boot).unwrap();
+    device.write(Time::ZERO, Extent::one(Lpa(0)), &boot).unwrap();
     assert_eq!(device.file_system(), Found::Exfat);
     assert_eq!(device.sectors_in_pram().0, 0);
     let mut bytes = [1; SECTOR];
-    device.read(Time::ZERO, Extent::one(0), &mut bytes).unwrap();
+    device.read(Time::ZERO, Extent::one(Lpa(0)), &mut bytes).unwrap();
     assert_eq!(bytes, boot);
 }
 
@@ -42,12 +42,12 @@ fn a_partition_is_found() {
     record[446 + 4] = 0x01;
     record[446 + 8] = 63;
     record[510..].copy_from_slice(&[0x55, 0xaa]);
-    let mut now = device.write(Time::ZERO, Extent::one(0), &record).unwrap().end;
+    let mut now = device.write(Time::ZERO, Extent::one(Lpa(0)), &record).unwrap().end;
     assert_eq!(device.file_system(), Found::Unknown);
-    now = device.write(now, Extent { start: 63, count: 40 }, &image[..40 * SECTOR]).unwrap().end;
+    now = device.write(now, Extent { start: Lpa(63), count: 40 }, &image[..40 * SECTOR]).unwrap().end;
     let Found::Fat(volume) = device.file_system() else { panic!("{:?}", device.file_system()) };
     assert_eq!((volume.base, volume.data as usize), (63, 63 + Walk::new(image, kind).data / SECTOR));
-    assert!(device.is_in_pram(63) && device.is_in_pram(64) && !device.is_in_pram(0));
+    assert!(device.is_in_pram(Lpa(63)) && device.is_in_pram(Lpa(64)) && !device.is_in_pram(Lpa(0)));
     // And after a power cut, from what is on the device.
     let (mounted, _) = cut_and_mount(device, now);
     assert_eq!(mounted.file_system(), Found::Fat(volume));
@@ -66,7 +66,7 @@ fn an_existing_volume_is_learnt() {
         let units = disk.device.behind().capacity_units();
         // A device that never had a separator.
         let mut behind = Paged::build(sectors, 2048);
-        let whole = Extent { start: 0, count: units };
+        let whole = Extent { start: Lpa(0), count: units };
         let mut now = behind.write(Time::ZERO, whole, &disk.image.0).unwrap().end;
         let mut device = separator(plain(), behind, 2 << 20);
         now = device.learn(now).unwrap();
@@ -77,9 +77,9 @@ fn an_existing_volume_is_learnt() {
         for (clusters, in_pram) in [(directories, true), (files, false)] {
             for cluster in clusters {
                 let sector = walk.sector(cluster);
-                let bytes = disk.image.sectors(Extent::one(sector)).to_vec();
-                now = device.write(now, Extent::one(sector), &bytes).unwrap().end;
-                assert_eq!(device.is_in_pram(sector), in_pram, "sector {sector} of {kind:?}");
+                let bytes = disk.image.sectors(Extent::one(Lpa(sector))).to_vec();
+                now = device.write(now, Extent::one(Lpa(sector)), &bytes).unwrap().end;
+                assert_eq!(device.is_in_pram(Lpa(sector)), in_pram, "sector {sector} of {kind:?}");
             }
         }
     }
@@ -100,7 +100,7 @@ fn freed_clusters_are_forgotten_and_trimmed_with_care() {
     let (directories, files) = walk.directories_and_files();
     let directory = walk.sector(*directories.first().unwrap());
     let files: Vec<u32> = files.into_iter().map(|cluster| walk.sector(cluster)).collect();
-    assert!(disk.device.is_in_pram(directory));
+    assert!(disk.device.is_in_pram(Lpa(directory)));
 
     let volume = FileSystem::new(disk.rewound(), FsOptions::new()).unwrap();
     volume.root_dir().remove("gone").unwrap();
@@ -111,14 +111,14 @@ fn freed_clusters_are_forgotten_and_trimmed_with_care() {
     // New contents of the directory's cluster and of one of the file's, not yet in the FAT.
     let mut now = disk.now;
     for sector in [directory, files[1]] {
-        now = disk.device.write(now, Extent::one(sector), &[9; SECTOR]).unwrap().end;
+        now = disk.device.write(now, Extent::one(Lpa(sector)), &[9; SECTOR]).unwrap().end;
     }
-    assert!(!disk.device.is_in_pram(directory));
+    assert!(!disk.device.is_in_pram(Lpa(directory)));
     now = disk.device.flush(now).unwrap().end;
     assert_eq!(disk.device.stats().clusters_trimmed, 7);
     let mut bytes = [0; SECTOR];
     for sector in [directory, files[1]] {
-        disk.device.read(now, Extent::one(sector), &mut bytes).unwrap();
+        disk.device.read(now, Extent::one(Lpa(sector)), &mut bytes).unwrap();
         assert_eq!(bytes, [9; SECTOR]);
     }
     assert!(disk.device.behind().stats().host_trim_units > 0);
@@ -131,13 +131,13 @@ fn without_payload_the_named_regions_go_to_pram() {
     let pcm = Pcm::new(behind.pram().config().clone(), ());
     let nand = Nand::new(behind.nand().config().clone(), ());
     let behind = Hftl::new(behind.config().clone(), nand, pcm).unwrap();
-    let regions = vec![Extent { start: 0, count: 40 }];
+    let regions = vec![Extent { start: Lpa(0), count: 40 }];
     let mut device = Fsms::new(FsmsConfig { regions, ..plain() }, behind).unwrap();
     let mut now = Time::ZERO;
     for start in [0, 30, 38, 100, 37] {
-        now = device.write(now, Extent { start, count: 4 }, &[]).unwrap().end;
+        now = device.write(now, Extent { start: Lpa(start), count: 4 }, &[]).unwrap().end;
     }
-    now = device.read(now, Extent { start: 36, count: 8 }, &mut []).unwrap().end;
+    now = device.read(now, Extent { start: Lpa(36), count: 8 }, &mut []).unwrap().end;
     device.flush(now).unwrap();
     let stats = device.stats();
     assert_eq!((stats.written_sectors, stats.pram_written_sectors, stats.pram_read_sectors), (20, 13, 3));
@@ -154,7 +154,7 @@ fn what_cannot_work_is_refused() {
         Fsms::new(FsmsConfig { pram_bytes: Some(bytes), ..config }, behind()).unwrap_err()
     };
     assert!(refused(plain(), 1 << 11).contains("no room for a sector"));
-    let outside = FsmsConfig { regions: vec![Extent { start: 990, count: 20 }], ..plain() };
+    let outside = FsmsConfig { regions: vec![Extent { start: Lpa(990), count: 20 }], ..plain() };
     assert!(refused(outside, 1 << 16).contains("990 to 1010 are configured, but the device ends at 1000"));
     assert!(refused(FsmsConfig { journal_records: 0, ..plain() }, 1 << 16).contains("at least 1 record"));
     let foreign = Fsms::mount(plain(), behind(), Time::ZERO).unwrap_err();
@@ -195,17 +195,17 @@ fn one_memory_serves_both() {
     assert!(offset >= taken && offset < taken + SECTOR as u64 && offset + bytes <= 3 << 20);
     let writes = |device: &Fsms<Paged>| device.behind().pram().stats().write;
     let before = writes(&device);
-    let unit = Extent { start: 400, count: 4 };
+    let unit = Extent { start: Lpa(400), count: 4 };
     let end = device.write(Time::ZERO, unit, &[1; 4 * SECTOR]).unwrap().end;
     assert_eq!(device.stats().pram_written_sectors, 0);
     let of_the_map = writes(&device).count - before.count;
     assert!(of_the_map >= 3, "entries of block and page, and a live bit: {of_the_map}");
     let mut boot = [0; SECTOR];
     boot[..11].copy_from_slice(b"\xeb\x3c\x90NVLAB   ");
-    let config = FsmsConfig { regions: vec![Extent::one(3)], ..plain() };
+    let config = FsmsConfig { regions: vec![Extent::one(Lpa(3))], ..plain() };
     let mut regional = separator(config, Paged::build(1_000, 2048), 1 << 18);
     let before = writes(&regional);
-    regional.write(end, Extent::one(3), &boot).unwrap();
+    regional.write(end, Extent::one(Lpa(3)), &boot).unwrap();
     assert_eq!(regional.behind().stats().host_write_units, 0);
     assert_eq!(writes(&regional).count - before.count, 2, "the sector, and the table that names it");
 }

@@ -5,7 +5,7 @@ use crate::hftl::device::{Setup, pcm_config, setups};
 use nvlab_controller::{BesidePram, Controller, Hftl};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::pcm::Pcm;
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Lpa, Span, Time};
 
 /// Compare: one asynchronous word, the others synchronous.
 fn compare(words: u64) -> Span {
@@ -24,7 +24,7 @@ fn a_write_costs_its_program_and_the_words_that_change() {
 
     // The first page: the block is opened before (one word: its state), then transfer and program; beside it the
     // live bit and the write pointer, a word each; then the map entry, page 0 + 1: one of two words.
-    let served = device.write(idle, Extent::one(0), &data).unwrap();
+    let served = device.write(idle, Extent::one(Lpa(0)), &data).unwrap();
     let expected = overhead + (compare(4) + word) + transfer + setup.program + (compare(2) + word);
     assert_eq!(served.end.since(idle), expected);
     assert_eq!(device.pram().stats().steps - steps, 4);
@@ -32,18 +32,18 @@ fn a_write_costs_its_program_and_the_words_that_change() {
 
     // An overwrite: pointer, live bit and map entry, and afterwards the old live bit.
     let idle = idle + Span::from_ms(10);
-    let served = device.write(idle, Extent::one(0), &data).unwrap();
+    let served = device.write(idle, Extent::one(Lpa(0)), &data).unwrap();
     assert_eq!(served.end.since(idle), overhead + transfer + setup.program + (compare(2) + word));
     assert_eq!(device.pram().stats().steps - steps, 4);
 
     // A read: a look-up, the page, the transfer.
     let idle = idle + Span::from_ms(10);
-    let served = device.read(idle, Extent::one(0), &mut [0; UNIT]).unwrap();
+    let served = device.read(idle, Extent::one(Lpa(0)), &mut [0; UNIT]).unwrap();
     assert_eq!(served.end.since(idle), overhead + Span::from_ns(90) + Span::from_us(60) + transfer);
 
     // A trim: the entry back to zero, then the live bit; the host waits for the first.
     let idle = idle + Span::from_ms(10);
-    let served = device.trim(idle, Extent::one(0)).unwrap();
+    let served = device.trim(idle, Extent::one(Lpa(0))).unwrap();
     assert_eq!(served.end.since(idle), overhead + compare(2) + word);
     assert_eq!(
         device.flush(served.end).unwrap().end.since(idle),

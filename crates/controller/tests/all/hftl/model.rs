@@ -6,7 +6,7 @@ use nvlab_controller::{BesidePram, Controller, ControllerError, Hftl};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::Faults;
 use nvlab_medium::pcm::Pcm;
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 type Device = Hftl<MemStore, Pcm<MemStore>>;
 
@@ -16,7 +16,7 @@ fn run(setup: &Setup, seed: u64, requests: u32) -> (u32, Device) {
     let units = device.capacity_units();
     let mut model = Model::new(units);
     let mut rng = Rng::stream(seed, "model");
-    let fill = Ask::Write(Extent { start: 0, count: units });
+    let fill = Ask::Write(Extent { start: Lpa(0), count: units });
     let mut now = perform(&mut device, &mut model, Time::ZERO, fill).unwrap();
     for i in 0..requests {
         let ask = draw(&mut rng, units);
@@ -41,7 +41,7 @@ fn read_back(device: &mut Device, model: &Model, at: Time, context: impl Fn() ->
     device.check();
     let mut bytes = vec![0; UNIT];
     for lpa in 0..device.capacity_units() {
-        let read = device.read(at, Extent::one(lpa), &mut bytes);
+        let read = device.read(at, Extent::one(Lpa(lpa)), &mut bytes);
         read.unwrap_or_else(|error| panic!("{}: {error}", context()));
         let versions = &model.versions[lpa as usize];
         assert!(

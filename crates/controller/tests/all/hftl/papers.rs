@@ -6,7 +6,7 @@ use nvlab_controller::page_map::Cleaning;
 use nvlab_controller::{Controller, Hftl};
 use nvlab_medium::flash::Nand;
 use nvlab_medium::pcm::Pcm;
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 
 /// Any page anywhere (slides 14 and 15), blocks cleaned greedily. What the host writes and what is moved go to an open block each.
 /// When the host needs a block and no more than `reserve` are erased, one is cleaned, or several if fewer are left by then (choices:
@@ -121,7 +121,7 @@ fn hftl_copies_and_erases_what_a_page_map_does() {
             // The whole space once in order, then nine of ten writes to a tenth of it, or all of them anywhere.
             let space = if rng.chance(hot) { units / 10 } else { units };
             let unit = if i < units { i } else { rng.below(space as u64) as u32 };
-            now = device.write(now, Extent::one(unit), &[]).unwrap().end;
+            now = device.write(now, Extent::one(Lpa(unit)), &[]).unwrap().end;
             models.iter_mut().for_each(|model| model.write(unit as usize));
         }
         device.check();

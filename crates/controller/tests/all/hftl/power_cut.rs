@@ -7,7 +7,7 @@ use nvlab_controller::hftl::{Hftl, HftlMedia};
 use nvlab_controller::{Background, BesidePram, Controller};
 use nvlab_medium::flash::Faults;
 use nvlab_medium::{InPlace, MemStore, PowerCut};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 /// A device after some requests, ready to lose its power.
 struct Moment<P> {
@@ -19,7 +19,7 @@ struct Moment<P> {
 }
 
 fn all(units: u32) -> Extent {
-    Extent { start: 0, count: units }
+    Extent { start: Lpa(0), count: units }
 }
 
 /// A device that has been written for a while, so that it cleans.
@@ -154,7 +154,7 @@ fn every_word_of_pram() {
     let mut rng = Rng::new(5);
     for _ in 0..6 {
         let lpa = rng.below(units as u64) as u32;
-        moment.last = Ask::Write(Extent::one(lpa));
+        moment.last = Ask::Write(Extent::one(Lpa(lpa)));
         let at = moment.at;
         moment.end = perform(&mut moment.device, &mut moment.model, at, moment.last).unwrap();
         let mut cut = at;
@@ -178,7 +178,7 @@ fn an_early_acknowledgement_is_caught() {
     let setup = &setups()[0];
     let mut moment = used(setup.device(), (1, 4));
     let at = moment.at;
-    moment.last = Ask::Write(Extent::one(3));
+    moment.last = Ask::Write(Extent::one(Lpa(3)));
     let end = perform(&mut moment.device, &mut moment.model, at, moment.last).unwrap();
     moment.end = end.before(Span::from_us(60));
     cut_and_check(setup, &moment, moment.end, 1);

@@ -5,7 +5,7 @@ use crate::page_map::device::{Setup, setups};
 use nvlab_controller::page_map::{PageMapConfig, PageMapStats, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::Nand;
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 
 const WRITES: u64 = 5000;
 
@@ -30,7 +30,7 @@ fn write(setup: &Setup, absorb: bool, mut unit: impl FnMut(u64) -> u32) -> (Page
         let lpa = unit(nth);
         newest[lpa as usize] = 1 + (nth % 251) as u8;
         let data = [newest[lpa as usize]; UNIT];
-        now = device.write(now, Extent::one(lpa), &data).unwrap().end;
+        now = device.write(now, Extent::one(Lpa(lpa)), &data).unwrap().end;
         device.settle(now);
     }
     device.check();
@@ -38,7 +38,7 @@ fn write(setup: &Setup, absorb: bool, mut unit: impl FnMut(u64) -> u32) -> (Page
     for at in [now, device.idle_at(now).unwrap()] {
         for (lpa, byte) in newest.iter().enumerate() {
             let mut data = [0; UNIT];
-            device.read(at, Extent::one(lpa as u32), &mut data).unwrap();
+            device.read(at, Extent::one(Lpa(lpa as u32)), &mut data).unwrap();
             assert_eq!(data, [*byte; UNIT], "unit {lpa}");
         }
     }

@@ -6,7 +6,7 @@ use crate::page_map::power_cut::explore;
 use nvlab_controller::page_map::{CacheFull, CacheTakes, SlcCache, Streams};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{Faults, Nand};
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Lpa, Span, Time};
 
 const DIRECT: SlcCache = SlcCache {
     blocks_min: 0,
@@ -67,7 +67,7 @@ fn the_cache_takes_what_fits_and_the_rest_is_written_directly() {
     let mut now = Time::ZERO;
     // Two blocks in SLC mode hold 2 * 8 * 2 units: 16 programs of 60 us.
     for lpa in (0..32).step_by(2) {
-        let served = device.write(now, Extent { start: lpa, count: 2 }, &[]).unwrap();
+        let served = device.write(now, Extent { start: Lpa(lpa), count: 2 }, &[]).unwrap();
         now = served.end;
         assert!(
             now.since(served.start) < Span::from_us(60 + 6),
@@ -77,14 +77,14 @@ fn the_cache_takes_what_fits_and_the_rest_is_written_directly() {
     }
     assert_eq!((device.cache_blocks(), device.stats().cache_units), (2, 32));
     // The next go to a block with all bits, six units to a program of 200 us.
-    let served = device.write(now, Extent { start: 32, count: 6 }, &[]).unwrap();
+    let served = device.write(now, Extent { start: Lpa(32), count: 6 }, &[]).unwrap();
     assert!(served.end.since(served.start) > Span::from_us(200));
     assert_eq!(device.stats().cache_units, 32);
     let (all, slc) = (device.nand().stats(), device.nand().cells().slc_operations());
     assert_eq!((all.programs, slc.programs, slc.erases), (17, 16, 0));
     assert_eq!(all.program_time.ps(), (Span::from_us(60) * 16 + Span::from_us(200)).ps() as u128);
     // A read of the cache senses one page of it.
-    device.read(served.end, Extent::one(0), &mut []).unwrap();
+    device.read(served.end, Extent::one(Lpa(0)), &mut []).unwrap();
     assert_eq!(device.nand().stats().read_time.ps(), Span::from_us(10).ps() as u128);
     device.check();
 }
@@ -100,16 +100,16 @@ fn idle_time_folds_the_cache_in_the_order_it_was_filled() {
     let mut heard = now;
     for lpa in (0..32).step_by(2).chain([0, 2]) {
         heard = now;
-        now = device.write(now, Extent { start: lpa, count: 2 }, &[]).unwrap().end;
+        now = device.write(now, Extent { start: Lpa(lpa), count: 2 }, &[]).unwrap().end;
     }
     assert_eq!(device.cache_blocks(), 3);
     // Silent for as long as it takes and no longer: nothing.
-    now = device.read(heard + after, Extent::one(0), &mut []).unwrap().end;
+    now = device.read(heard + after, Extent::one(Lpa(0)), &mut []).unwrap().end;
     assert_eq!(device.stats().folds, 0);
     // Silent for long: both full blocks are folded. 12 units in 2 programs, 16 in 3, the last one padded by 2.
     device.reset_stats();
     now += Span::from_ms(100);
-    device.read(now, Extent::one(0), &mut []).unwrap();
+    device.read(now, Extent::one(Lpa(0)), &mut []).unwrap();
     let stats = *device.stats();
     assert_eq!((stats.folds, stats.fold_units, stats.padding_units), (2, 28, 2));
     assert_eq!(device.cache_blocks(), 1);
@@ -131,7 +131,7 @@ fn a_rested_device_has_folded_its_cache() {
         let mut now = Time::ZERO;
         // Three full blocks in SLC mode.
         for lpa in (0..48).step_by(2) {
-            now = device.write(now, Extent { start: lpa, count: 2 }, &[]).unwrap().end;
+            now = device.write(now, Extent { start: Lpa(lpa), count: 2 }, &[]).unwrap().end;
         }
         (device, now)
     };
@@ -181,14 +181,14 @@ fn hot_data_stays_in_slc_and_cooled_data_migrates() {
     let mut write = |device: &mut PageMap, start| {
         now = device.write(now, Extent { start, count: 2 }, &[]).unwrap().end;
     };
-    (0..60).step_by(2).for_each(|lpa| write(&mut device, lpa));
+    (0..60).step_by(2).for_each(|lpa| write(&mut device, Lpa(lpa)));
     assert_eq!((device.stats().cache_units, device.cache_blocks()), (0, 0), "first writes are cold");
     // Sixteen units are written again and again; the other overwritten ones once each, before and between.
     for lpa in [40, 42] {
-        write(&mut device, lpa);
+        write(&mut device, Lpa(lpa));
     }
     for _ in 0..4 {
-        (0..16).step_by(2).for_each(|lpa| write(&mut device, lpa));
+        (0..16).step_by(2).for_each(|lpa| write(&mut device, Lpa(lpa)));
     }
     // 4 + 64 units make 4 blocks of 16 units in SLC mode and a begun one. Two blocks there may be, so three were
     // folded; each time the hot units were newer elsewhere, and only 40 to 43 were moved.

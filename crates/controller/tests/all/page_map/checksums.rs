@@ -7,7 +7,7 @@ use nvlab_controller::page_map::PageMapMedia;
 use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::flash::{Nand, SPARE_BYTES};
 use nvlab_medium::{MemStore, Store};
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -81,7 +81,7 @@ impl Lab {
     fn read(&mut self) {
         let mut found = vec![0; UNIT];
         for lpa in 0..self.device.capacity_units() {
-            match self.device.read(self.now, Extent::one(lpa), &mut found) {
+            match self.device.read(self.now, Extent::one(Lpa(lpa)), &mut found) {
                 Ok(_) => self.wrong += (found != content(lpa, self.model.current(lpa))) as u64,
                 Err(ControllerError::Unreadable { .. }) => self.unreadable += 1,
                 Err(error) => panic!("{error}"),
@@ -155,12 +155,12 @@ fn a_buffer_that_held_what_cannot_be_is_refused() {
     };
     let units = setup.config().logical_units;
     for (lpa, sequence, bytes) in [(units, 1, UNIT), (0, 0, UNIT), (0, u64::MAX, UNIT), (0, 1, UNIT - 1)] {
-        let why = refusal(&|media| media.hold(lpa, sequence, vec![0; bytes]));
+        let why = refusal(&|media| media.hold(Lpa(lpa), sequence, vec![0; bytes]));
         assert!(why.contains(&format!("held unit {lpa} as write {sequence} with {bytes} B")), "{why}");
     }
     for (start, count, sequence) in [(units, 1, 1), (0, 0, 1), (1, u32::MAX, 1), (0, 1, 0), (0, 1, u64::MAX)]
     {
-        let why = refusal(&|media| media.hold_trim(Extent { start, count }, sequence));
+        let why = refusal(&|media| media.hold_trim(Extent { start: Lpa(start), count }, sequence));
         assert!(why.contains(&format!("a trim of {count} units from {start} on")), "{why}");
     }
 }

@@ -5,7 +5,7 @@ use crate::page_map::power_cut::{cut_again_and_again, explore, used};
 use nvlab_controller::page_map::{Cleaning, DemandMap, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{Faults, FlashTiming, Nand, PlaneReads};
-use nvlab_units::{Extent, Geometry, Interruption, Rate, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Interruption, Lpa, Rate, Rng, Span, Time};
 
 /// Superblocks of the log are long, and there are few of them.
 fn superblocks() -> Vec<Setup> {
@@ -105,7 +105,7 @@ fn plain(entries: u32, cache_pages: u32, host_pages: u32) -> PageMap {
 fn fill(map: &mut PageMap) -> Time {
     let mut now = Time::ZERO;
     for unit in 0..map.capacity_units() {
-        now = map.write(now, Extent::one(unit), &[]).unwrap().end;
+        now = map.write(now, Extent::one(Lpa(unit)), &[]).unwrap().end;
     }
     now = map.drain(now).unwrap();
     map.idle_at(now).unwrap()
@@ -118,7 +118,7 @@ fn hits_and_misses_take_their_time() {
     let mut now = fill(&mut map);
     let mut read = |map: &mut PageMap, page: u32, units: u32| {
         now = map.idle_at(now).unwrap();
-        let served = map.read(now, Extent { start: page * 64, count: units }, &mut []).unwrap();
+        let served = map.read(now, Extent { start: Lpa(page * 64), count: units }, &mut []).unwrap();
         let took = served.end.since(now);
         now = served.end;
         took
@@ -143,8 +143,8 @@ fn hits_and_misses_take_their_time() {
     assert_eq!(after, (before.0 + 1, before.1, before.2, before.3 + 1), "one page for a long request");
     // Two requests that need the same page at the same time wait for one read.
     let at = map.idle_at(now).unwrap();
-    let first = map.read(at, Extent::one(80 * 64), &mut []).unwrap().end;
-    let second = map.read(at, Extent::one(80 * 64 + 7), &mut []).unwrap().end;
+    let first = map.read(at, Extent::one(Lpa(80 * 64)), &mut []).unwrap().end;
+    let second = map.read(at, Extent::one(Lpa(80 * 64 + 7)), &mut []).unwrap().end;
     assert_eq!(first.since(at), hit + unit);
     assert!(second.since(at) >= hit + unit && second.since(at) <= hit + unit + unit, "{second} after {at}");
     assert_eq!(map.stats().map.loads, stats.loads + 1);
@@ -162,7 +162,7 @@ fn programs_of_the_map_agree_with_a_closed_form() {
         let mut write = |map: &mut PageMap, count: u32| {
             for _ in 0..count {
                 let unit = rng.below(map.capacity_units() as u64) as u32;
-                now = map.write(now, Extent::one(unit), &[]).unwrap().end;
+                now = map.write(now, Extent::one(Lpa(unit)), &[]).unwrap().end;
             }
         };
         write(&mut map, 60_000);

@@ -4,7 +4,7 @@
 use nvlab_controller::page_map::{Allocation, Cleaning, PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
-use nvlab_units::{Extent, Geometry, Histogram, Interruption, Rate, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Histogram, Interruption, Lpa, Rate, Rng, Span, Time};
 
 /// An array of dies with 40 blocks each; 80 % of it is the host's.
 #[derive(Clone, Copy)]
@@ -75,7 +75,7 @@ fn circular_log(device: &mut PageMap, request: u64, rounds: u64) -> f64 {
         while offset + request <= end {
             let (first, last) = (offset % bytes / 4096, (offset + request - 1) % bytes / 4096);
             for lpa in first..=last.max(first) {
-                now = device.write(now, Extent::one(lpa as u32), &[]).unwrap().end;
+                now = device.write(now, Extent::one(Lpa(lpa as u32)), &[]).unwrap().end;
             }
             offset += request;
             now += Span::from_us(50);
@@ -148,7 +148,7 @@ fn a_shared_stream_costs_no_more_than_moving_everything() {
 fn padded_pages_rotate_over_the_dies() {
     let mut device = log_shape(4, Cleaning::Greedy, Streams::HostAndRelocated, 4).device();
     let write = |lpa| device.write(Time::ZERO, Extent::one(lpa), &[]).unwrap().end;
-    let end = (0..4).map(write).max().unwrap();
+    let end = (0..4).map(Lpa).map(write).max().unwrap();
     assert!(end < Time::ZERO + Span::from_us(300), "four programs of 200 us end at {end:?}");
 }
 
@@ -165,12 +165,12 @@ fn saturate(shape: &Shape) -> (f64, f64) {
     let mut rng = Rng::stream(1, "saturate");
     let mut now = Time::ZERO;
     for lpa in 0..units {
-        now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
+        now = device.write(now, Extent::one(Lpa(lpa)), &[]).unwrap().end;
     }
     let mut write = |device: &mut PageMap, count: u32| {
         for _ in 0..count {
             let lpa = rng.below(units as u64) as u32;
-            now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
+            now = device.write(now, Extent::one(Lpa(lpa)), &[]).unwrap().end;
         }
         now
     };
@@ -244,7 +244,7 @@ fn check_reads_of_a_cleaning_drive(allocation: Allocation) {
     let mut rng = Rng::stream(1, "reads");
     let mut now = Time::ZERO;
     for lpa in (0..units).chain((0..3 * units).map(|_| rng.below(units as u64) as u32)) {
-        now = device.write(now, Extent::one(lpa), &[]).unwrap().end;
+        now = device.write(now, Extent::one(Lpa(lpa)), &[]).unwrap().end;
     }
     let start = device.idle_at(now).unwrap();
     device.reset_stats();
@@ -260,10 +260,11 @@ fn check_reads_of_a_cleaning_drive(allocation: Allocation) {
             let reads_at = begin + Span::from_us(1500) * i;
             while writes < PAGES * 8 * 16 && ends[writes % 32] <= reads_at {
                 let lpa = rng.below(units as u64) as u32;
-                ends[writes % 32] = device.write(ends[writes % 32], Extent::one(lpa), &[]).unwrap().end;
+                ends[writes % 32] = device.write(ends[writes % 32], Extent::one(Lpa(lpa)), &[]).unwrap().end;
                 writes += 1;
             }
-            let read = device.read(reads_at, Extent::one(rng.below(units as u64) as u32), &mut []).unwrap();
+            let read =
+                device.read(reads_at, Extent::one(Lpa(rng.below(units as u64) as u32)), &mut []).unwrap();
             latency.add(read.end.since(reads_at));
         }
     }
@@ -286,14 +287,17 @@ fn a_trim_is_recorded_though_nothing_is_to_be_gained_but_in_open_blocks() {
         let units = device.capacity_units();
         let mut now = Time::ZERO;
         for start in (0..units).step_by(256) {
-            now = device.write(now, Extent { start, count: 256.min(units - start) }, &[]).unwrap().end;
+            now = device
+                .write(now, Extent { start: Lpa(start), count: 256.min(units - start) }, &[])
+                .unwrap()
+                .end;
         }
         let mut rng = Rng::stream(seed, "eol");
         let mut ends = [now; 16];
         for i in 0..30_000 {
             let slot = (0..16).min_by_key(|&slot| ends[slot]).unwrap();
             let at = ends[slot];
-            let extent = Extent::one(rng.below(units as u64) as u32);
+            let extent = Extent::one(Lpa(rng.below(units as u64) as u32));
             let served = match rng.below(100) {
                 0..30 => device.read(at, extent, &mut []),
                 30..35 => device.trim(at, extent),

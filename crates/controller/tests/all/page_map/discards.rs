@@ -5,7 +5,7 @@ use crate::page_map::device::{Setup, setups};
 use crate::page_map::forgetting::{Forgetful, forgetful};
 use nvlab_controller::{Background, Controller, PageMap, Use};
 use nvlab_medium::flash::{FlashConfig, Nand};
-use nvlab_units::{Extent, Geometry, Ppa, Rng, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Ppa, Rng, Time};
 
 /// A device of blocks of 1024 units, and when all of it was written, at random.
 fn written(setup: &Setup) -> (PageMap<Forgetful>, Time) {
@@ -19,7 +19,7 @@ fn written(setup: &Setup) -> (PageMap<Forgetful>, Time) {
     let mut order: Vec<u32> = (0..units).collect();
     (1..order.len()).rev().for_each(|at| order.swap(at, rng.below(at as u64 + 1) as usize));
     for unit in order {
-        now = device.write(now, Extent::one(unit), &[unit as u8 | 1; crate::array::UNIT]).unwrap().end;
+        now = device.write(now, Extent::one(Lpa(unit)), &[unit as u8 | 1; crate::array::UNIT]).unwrap().end;
         device.settle(now);
     }
     now = device.flush(now).unwrap().end;
@@ -42,7 +42,7 @@ fn a_large_discard_takes_a_bit_for_each_unit() {
         assert!(held(&device) >= units as usize);
         let mut most = 0;
         for start in (0..units).step_by(1000) {
-            let extent = Extent { start, count: 1000.min(units - start) };
+            let extent = Extent { start: Lpa(start), count: 1000.min(units - start) };
             now = device.trim(now, extent).unwrap().end;
             device.settle(now);
             most = most.max(device.memory_bytes() - before);

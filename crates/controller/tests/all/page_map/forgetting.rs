@@ -9,7 +9,7 @@ use nvlab_controller::page_map::PageMapMedia;
 use nvlab_controller::{Background, Controller, ControllerError, PageMap, RecoveryReport};
 use nvlab_medium::flash::{Faults, Nand};
 use nvlab_medium::{MemStore, Store};
-use nvlab_units::{Extent, Geometry, Ppa, Rng, Span, Time};
+use nvlab_units::{Extent, Geometry, Lpa, Ppa, Rng, Span, Time};
 
 const REQUESTS: u32 = 70;
 /// What was forgotten reads as these: nothing that was ever written.
@@ -119,7 +119,7 @@ impl Pair {
         let (mut one, mut other) = (vec![0; UNIT], vec![0; UNIT]);
         let (mut whole, mut forgetful) = (self.whole.clone(), self.forgetful.clone());
         for lpa in 0..whole.capacity_units() {
-            let extent = Extent::one(lpa);
+            let extent = Extent::one(Lpa(lpa));
             assert_eq!(
                 whole.read(at, extent, &mut one),
                 forgetful.read(at, extent, &mut other),
@@ -138,7 +138,7 @@ impl Pair {
         let (mut device, mut bytes) = (self.whole.clone(), vec![0; UNIT]);
         let found: Vec<u64> = (0..device.capacity_units())
             .map(|lpa| {
-                device.read(at, Extent::one(lpa), &mut bytes).unwrap();
+                device.read(at, Extent::one(Lpa(lpa)), &mut bytes).unwrap();
                 model.identify(lpa, &bytes, context)
             })
             .collect();
@@ -244,7 +244,7 @@ fn a_trim_known_only_to_an_unfinished_turn_keeps_its_payload() {
         let (mut pair, mut now) = (Pair::new(&setup), Time::ZERO);
         let mut model = Model::new(pair.whole.capacity_units());
         let write = |pair: &mut Pair, model: &mut Model, now: &mut Time, request: u32| {
-            let extent = Extent { start: request * 4 % 960, count: 4 };
+            let extent = Extent { start: Lpa(request * 4 % 960), count: 4 };
             *now = pair.perform(model, *now, Ask::Write(extent), &context).unwrap();
             pair.settle(*now);
         };
@@ -254,7 +254,7 @@ fn a_trim_known_only_to_an_unfinished_turn_keeps_its_payload() {
         for round in 0..20 {
             (0..5).for_each(|request| write(&mut pair, &mut model, &mut now, request));
             let (mut pair, mut model, mut now) = (pair.clone(), model.clone(), now);
-            now = pair.perform(&mut model, now, Ask::Trim(Extent::one(TRIMMED)), &context).unwrap();
+            now = pair.perform(&mut model, now, Ask::Trim(Extent::one(Lpa(TRIMMED))), &context).unwrap();
             for request in 0..40 {
                 write(&mut pair, &mut model, &mut now, request % 5);
                 if (request + round) % 4 != 0 {
@@ -263,14 +263,17 @@ fn a_trim_known_only_to_an_unfinished_turn_keeps_its_payload() {
                 let cut = now + Span::from_ms(10);
                 let (mut found, time) = pair.clone().cut(&setup, cut, &context);
                 let (again, _) = found.clone().cut(&setup, cut + time * 2, &context);
-                if !found.whole.is_mapped(TRIMMED) && again.whole.is_mapped(TRIMMED) {
+                if !found.whole.is_mapped(Lpa(TRIMMED)) && again.whole.is_mapped(Lpa(TRIMMED)) {
                     came_back += 1;
                 }
-                if !found.whole.is_mapped(TRIMMED) {
+                if !found.whole.is_mapped(Lpa(TRIMMED)) {
                     let flushed =
                         found.perform(&mut model.clone(), cut + time, Ask::Flush, &context).unwrap();
                     let (again, _) = found.cut(&setup, flushed, &context);
-                    assert!(!again.whole.is_mapped(TRIMMED), "{setup:?}: a trim that was flushed is gone");
+                    assert!(
+                        !again.whole.is_mapped(Lpa(TRIMMED)),
+                        "{setup:?}: a trim that was flushed is gone"
+                    );
                 }
             }
         }
@@ -338,7 +341,7 @@ fn little_more_is_kept_than_what_is_live() {
             let all = (0..device.nand().geometry().units() as u32).map(Ppa);
             let of_map = |unit| device.nand().spare(unit).is_ok_and(|spare| OF_MAP.contains(&spare[0]));
             let kept = all.filter(|&unit| device.nand().holds(unit) && !of_map(unit)).count() as u32;
-            let live = (0..units).filter(|&lpa| device.is_mapped(lpa)).count() as u32;
+            let live = (0..units).filter(|&lpa| device.is_mapped(Lpa(lpa))).count() as u32;
             assert!(kept <= live, "round {round}: {kept} units for {live} live ones of {setup:?}");
             failing_rounds += u32::from(setup.faults == FAULTS);
         }

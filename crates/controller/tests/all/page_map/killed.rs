@@ -7,7 +7,7 @@ use crate::page_map::device::{Setup, setups};
 use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::Nand;
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
@@ -22,11 +22,11 @@ fn write(device: &mut PageMap<Mortal>, model: &mut Model, battery: &mut Battery,
     for _ in 0..60 {
         let space = if rng.chance(0.8) { 9 } else { device.capacity_units() as u64 - 3 };
         let start = rng.below(space) as u32;
-        let extent = Extent { start, count: 1 + rng.below(3) as u32 };
+        let extent = Extent { start: Lpa(start), count: 1 + rng.below(3) as u32 };
         let (first, data) = (device.sequence(), model.write(extent));
         now = device.write(now, extent, &data).unwrap().end;
         device.held_since(first, |place, lpa, number, data| {
-            battery.insert(place, (lpa, number, data.to_vec()));
+            battery.insert(place, (lpa.0, number, data.to_vec()));
         });
         model.durable(extent, true);
         device.settle(now);
@@ -50,12 +50,12 @@ fn ends_at(setup: &Setup, stop: u64, seed: u64) -> (bool, u64) {
     let mut media = PageMapMedia::new(Nand::reopen(flash, store, None));
     let mut held: Vec<_> = battery.into_values().collect();
     held.sort_by_key(|&(_, number, _)| number);
-    held.into_iter().for_each(|(lpa, number, data)| media.hold(lpa, number, data));
+    held.into_iter().for_each(|(lpa, number, data)| media.hold(Lpa(lpa), number, data));
     let (mut device, report) = PageMap::recover(config, None, media, Time::ZERO).unwrap();
     let context = || format!("seed {seed}, store {stop} of {setup:?}");
     let mut found = [0; UNIT];
     for lpa in 0..device.capacity_units() {
-        let read = device.read(Time::ZERO + report.time, Extent::one(lpa), &mut found);
+        let read = device.read(Time::ZERO + report.time, Extent::one(Lpa(lpa)), &mut found);
         read.unwrap_or_else(|error| panic!("{}: {error}", context()));
         model.identify(lpa, &found, &context);
         // The version under way is the only one after the durable one.

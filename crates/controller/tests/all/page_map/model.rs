@@ -4,7 +4,7 @@ use crate::page_map::device::{Model, Setup, UNIT, content, draw, of_superblocks,
 use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::{BitErrors, Faults};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 /// Runs `requests` random requests; returns how many were served before the device reached its end of life.
 pub fn run(
@@ -41,7 +41,7 @@ fn read_back(device: &mut PageMap<MemStore>, model: &Model, at: Time, context: i
     device.check();
     let mut bytes = vec![0; UNIT];
     for lpa in 0..device.capacity_units() {
-        let read = device.read(at, Extent::one(lpa), &mut bytes);
+        let read = device.read(at, Extent::one(Lpa(lpa)), &mut bytes);
         read.unwrap_or_else(|error| panic!("{}: {error}", context()));
         let versions = &model.versions[lpa as usize];
         assert!(
@@ -143,7 +143,7 @@ fn read_errors_are_retried_and_then_reported() {
 fn reads_in_place_equal_reads_into_a_buffer() {
     for setup in setups() {
         let (_, mut device) = run(&setup, 9, 300);
-        let extent = Extent { start: 0, count: device.capacity_units() };
+        let extent = Extent { start: Lpa(0), count: device.capacity_units() };
         let mut other = device.clone();
         let mut bytes = vec![0xee; extent.count as usize * UNIT];
         let at = device.idle_at(Time::ZERO).unwrap();
@@ -157,7 +157,7 @@ fn reads_in_place_equal_reads_into_a_buffer() {
 #[test]
 fn a_unit_past_the_end_is_refused() {
     let mut device = setups()[0].device();
-    let extent = nvlab_units::Extent { start: device.capacity_units(), count: 1 };
+    let extent = nvlab_units::Extent { start: Lpa(device.capacity_units()), count: 1 };
     let error = device.trim(Time::ZERO, extent).unwrap_err();
     assert_eq!(error.to_string(), "units 60 to 61 are out of range: the device ends at 60");
 }

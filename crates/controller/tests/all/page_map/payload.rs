@@ -7,7 +7,7 @@ use crate::page_map::power_cut::{Moment, explore_from, used_on};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::Faults;
-use nvlab_units::{Rng, Time};
+use nvlab_units::{Lpa, Rng, Time};
 
 /// A device that was used without payload, the units it holds, and when it is idle.
 fn given_a_store(setup: &Setup, seed: u64) -> (PageMap<MemStore>, Vec<bool>, Time) {
@@ -24,7 +24,7 @@ fn given_a_store(setup: &Setup, seed: u64) -> (PageMap<MemStore>, Vec<bool>, Tim
         };
         now = served.unwrap().end;
     }
-    let mapped = (0..units).map(|unit| device.is_mapped(unit)).collect();
+    let mapped = (0..units).map(|unit| device.is_mapped(Lpa(unit))).collect();
     let (device, idle) = device.with_payload(setup.store(), now).unwrap();
     (device, mapped, idle)
 }
@@ -43,7 +43,7 @@ fn a_device_given_a_store_holds_zeros_in_the_same_units_also_after_a_power_cut()
         let (mut device, mapped, now) = given_a_store(&setup, seed as u64);
         device.check();
         let holds = |device: &PageMap<MemStore>| -> Vec<bool> {
-            (0..mapped.len() as u32).map(|unit| device.is_mapped(unit)).collect()
+            (0..mapped.len() as u32).map(|unit| device.is_mapped(Lpa(unit))).collect()
         };
         assert_eq!(holds(&device), mapped, "{setup:?}");
         let model = Model::new(mapped.len() as u32);

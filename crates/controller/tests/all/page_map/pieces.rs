@@ -5,7 +5,7 @@ use crate::page_map::power_cut::{cut_again_and_again, explore, used};
 use nvlab_controller::page_map::Streams;
 use nvlab_controller::{Background, Controller};
 use nvlab_medium::flash::Faults;
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 
 /// Set-ups with checkpoints, whose maps are divided: into four pieces without a buffer and with one stream, into two with a
 /// buffer, of which several must fit between two pieces. A turn takes 300 units.
@@ -60,7 +60,7 @@ fn pieces_are_written_evenly_and_cost_what_a_whole_map_costs() {
     let mut rng = Rng::new(2);
     let (mut now, units) = (Time::ZERO, device.capacity_units());
     let write = |device: &mut nvlab_controller::PageMap<_>, rng: &mut Rng, now: &mut Time| {
-        let extent = Extent::one(rng.below(units as u64) as u32);
+        let extent = Extent::one(Lpa(rng.below(units as u64) as u32));
         *now = device.write(*now, extent, &[7; crate::page_map::device::UNIT]).unwrap().end;
         device.settle(*now);
     };
@@ -88,7 +88,7 @@ fn a_recovery_reads_the_pieces_and_what_was_opened_since() {
         let (mut all, mut device, mut rng) = (Vec::new(), setup.device(), Rng::new(3));
         let mut now = Time::ZERO;
         for i in 0..4000 {
-            let extent = Extent::one(rng.below(device.capacity_units() as u64) as u32);
+            let extent = Extent::one(Lpa(rng.below(device.capacity_units() as u64) as u32));
             now = device.write(now, extent, &[1; crate::page_map::device::UNIT]).unwrap().end;
             device.settle(now);
             if i > 2000 && i % 40 == 0 {

@@ -7,7 +7,7 @@ use nvlab_controller::page_map::{PageMapConfig, PageMapMedia, WriteBuffer};
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{Faults, Nand};
 use nvlab_medium::{MemStore, PowerCut};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 const REQUESTS: u32 = 160;
 
@@ -35,7 +35,7 @@ pub fn used_on(setup: &Setup, seed: u64, mut device: PageMap<MemStore>, mut now:
         now = perform(&mut device, &mut model, now, draw(&mut rng, units)).unwrap();
     }
     now = perform(&mut device, &mut model, now, Ask::Flush).unwrap();
-    model.durable(Extent { start: 0, count: units }, setup.trims_last());
+    model.durable(Extent { start: Lpa(0), count: units }, setup.trims_last());
     device.settle(now);
     Moment { device, model, at: now, end: now, last: Ask::Flush, draw }
 }
@@ -50,7 +50,7 @@ fn levelling(setup: &Setup, seed: u64) -> Moment {
     let (mut device, mut now) = (setup.device(), Time::ZERO);
     let mut model = Model::new(device.capacity_units());
     for start in 0..device.capacity_units() {
-        let ask = Ask::Write(Extent { start, count: 1 });
+        let ask = Ask::Write(Extent { start: Lpa(start), count: 1 });
         now = perform(&mut device, &mut model, now, ask).unwrap();
     }
     let mut rng = Rng::stream(seed, "before");
@@ -62,7 +62,7 @@ fn levelling(setup: &Setup, seed: u64) -> Moment {
         now = perform(&mut device, &mut model, now, ask).unwrap();
     }
     now = perform(&mut device, &mut model, now, Ask::Flush).unwrap();
-    model.durable(Extent { start: 0, count: device.capacity_units() }, setup.trims_last());
+    model.durable(Extent { start: Lpa(0), count: device.capacity_units() }, setup.trims_last());
     device.settle(now);
     Moment { device, model, at: now, end: now, last: Ask::Flush, draw: draw_hot }
 }
@@ -70,7 +70,7 @@ fn levelling(setup: &Setup, seed: u64) -> Moment {
 pub fn acknowledge(setup: &Setup, model: &mut Model, ask: Ask, units: u32) {
     match ask {
         // With checkpoints a flushed trim is durable; without, it is advice.
-        Ask::Flush => model.durable(Extent { start: 0, count: units }, setup.trims_last()),
+        Ask::Flush => model.durable(Extent { start: Lpa(0), count: units }, setup.trims_last()),
         Ask::Write(extent) if setup.buffer != Some(false) => model.durable(extent, false),
         _ => {}
     }
@@ -300,7 +300,7 @@ fn cut_within_long_requests(number: u64, setup: &Setup) {
     let mut now = Time::ZERO;
     for i in 0..400 {
         let count = 1 + rng.below(40.min(units as u64 / 2)) as u32;
-        let ask = Ask::Write(Extent { start: rng.below((units - count) as u64) as u32, count });
+        let ask = Ask::Write(Extent { start: Lpa(rng.below((units - count) as u64) as u32), count });
         let end = perform(&mut device, &mut model, now, ask).unwrap();
         for part in (0..4).filter(|_| i > 60) {
             let cut = now + end.since(now) * part / 4;

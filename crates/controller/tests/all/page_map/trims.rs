@@ -7,7 +7,7 @@ use crate::page_map::power_cut::acknowledge;
 use nvlab_controller::{Background, Controller, ControllerError, PageMap};
 use nvlab_medium::MemStore;
 use nvlab_medium::flash::Faults;
-use nvlab_units::{Extent, Rng, Time};
+use nvlab_units::{Extent, Lpa, Rng, Time};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const REQUESTS: u32 = 600;
@@ -15,7 +15,7 @@ const REQUESTS: u32 = 600;
 /// Small scattered trims mostly, so that few of them merge in the journal; flushes; some writes between.
 fn draw(rng: &mut Rng, units: u32) -> Ask {
     let start = rng.below(units as u64) as u32;
-    let extent = Extent { start, count: (1 + rng.below(3) as u32).min(units - start) };
+    let extent = Extent { start: Lpa(start), count: (1 + rng.below(3) as u32).min(units - start) };
     match rng.below(20) {
         0..=13 => Ask::Trim(extent),
         14 => Ask::Flush,

@@ -7,7 +7,7 @@ use nvlab_controller::page_map::{
 };
 use nvlab_controller::{Background, Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SlcMode};
-use nvlab_units::{BlockId, Extent, Geometry, Rate, Rng, Span, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Lpa, Rate, Rng, Span, Time};
 
 fn device(
     units_per_page: u32,
@@ -71,7 +71,7 @@ fn with_cache(like: PageMap, when_full: CacheFull) -> PageMap {
 fn write(map: &mut PageMap, count: u32, rng: &mut Rng, mut at: Time) -> Time {
     for _ in 0..count {
         let unit = rng.below(map.capacity_units() as u64) as u32;
-        at = map.write(at, Extent::one(unit), &[]).unwrap().end;
+        at = map.write(at, Extent::one(Lpa(unit)), &[]).unwrap().end;
     }
     at
 }
@@ -103,7 +103,7 @@ fn a_device_goes_on_where_its_twin_stopped() {
         let mut rng = Rng::new(5);
         let mut at = Time::ZERO;
         for unit in 0..twin.capacity_units() {
-            at = twin.write(at, Extent::one(unit), &[]).unwrap().end;
+            at = twin.write(at, Extent::one(Lpa(unit)), &[]).unwrap().end;
         }
         let count = twin.capacity_units();
         at = write(&mut twin, 4 * count, &mut rng, at);
@@ -116,12 +116,13 @@ fn a_device_goes_on_where_its_twin_stopped() {
         twin.check();
         let (all, stride) = (map.capacity_units() / k, 7919);
         // Any permutation of the units will do; the last group stays unmapped.
-        let member = |unit: u32, nth: u32| {
-            (unit < all - 1).then(|| ((unit * k + nth) as u64 * stride % ((all - 1) * k) as u64) as u32)
+        let member = |unit: Lpa, nth: u32| {
+            let member = (unit.0 * k + nth) as u64 * stride % ((all - 1) * k) as u64;
+            (unit.0 < all - 1).then_some(Lpa(member as u32))
         };
         assert!(map.split(&twin, k, member), "{cleaning:?}");
         map.check();
-        let mapped = (0..map.capacity_units()).filter(|&unit| map.is_mapped(unit)).count() as u32;
+        let mapped = (0..map.capacity_units()).filter(|&lpa| map.is_mapped(Lpa(lpa))).count() as u32;
         assert_eq!(mapped, (all - 1) * k, "{cleaning:?}");
         let blocks = || (0..96).map(BlockId);
         for block in blocks() {
@@ -133,8 +134,8 @@ fn a_device_goes_on_where_its_twin_stopped() {
         let live: u32 = blocks().map(|block| map.table().live(block)).sum();
         assert_eq!(live, mapped, "{cleaning:?}");
         for unit in 0..map.capacity_units() {
-            if !map.is_mapped(unit) {
-                at = map.write(at, Extent::one(unit), &[]).unwrap().end;
+            if !map.is_mapped(Lpa(unit)) {
+                at = map.write(at, Extent::one(Lpa(unit)), &[]).unwrap().end;
             }
         }
         let count = 4 * map.capacity_units();

@@ -3,7 +3,7 @@
 use nvlab_controller::page_map::{PageMapConfig, Streams, WearLevelling, WriteBuffer};
 use nvlab_controller::{Controller, PageMap};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand};
-use nvlab_units::{BlockId, Extent, Geometry, Rate, Rng, Span, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Lpa, Rate, Rng, Span, Time};
 
 /// Erases of a die between two looks at its wear: at most one block is moved then.
 const LOOK_EVERY: u32 = 16;
@@ -80,7 +80,7 @@ fn wear(mut map: PageMap, (share, hot): (f64, Hot), capacities: u32) -> Worn {
     let units = map.capacity_units();
     let mut now = Time::ZERO;
     for unit in 0..units {
-        now = map.write(now, Extent::one(unit), &[]).unwrap().end;
+        now = map.write(now, Extent::one(Lpa(unit)), &[]).unwrap().end;
     }
     let mut rng = Rng::new(7);
     let hot_units = (units as f64 * share) as u64;
@@ -90,7 +90,7 @@ fn wear(mut map: PageMap, (share, hot): (f64, Hot), capacities: u32) -> Worn {
             Hot::Scattered => (rng.below(hot_units) * units as u64 / hot_units) as u32,
             Hot::First => rng.below(hot_units) as u32,
         };
-        now = map.write(now, Extent::one(unit), &[]).unwrap().end;
+        now = map.write(now, Extent::one(Lpa(unit)), &[]).unwrap().end;
     }
     map.check();
     let cycles: Vec<u32> = (0..map.nand().geometry().blocks())

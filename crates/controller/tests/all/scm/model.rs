@@ -4,7 +4,7 @@ use crate::array::{Ask, Model, draw, perform, read_all};
 use crate::scm::device::setups;
 use nvlab_controller::{Background, Controller, Powered, Scm};
 use nvlab_medium::{InPlace, PowerCut};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 fn run<M: InPlace + PowerCut>(mut device: Scm<M>, seed: u64) -> Scm<M> {
     let units = device.capacity_units();
@@ -44,7 +44,7 @@ fn every_setup_behaves_like_an_array() {
 #[test]
 fn what_is_outside_is_refused() {
     let mut device = setups()[0].plain();
-    let beyond = Extent { start: device.capacity_units() - 1, count: 2 };
+    let beyond = Extent { start: Lpa(device.capacity_units() - 1), count: 2 };
     assert!(device.read(Time::ZERO, beyond, &mut []).is_err());
     assert!(device.write(Time::ZERO, beyond, &[]).is_err());
     assert!(device.trim(Time::ZERO, beyond).is_err());

@@ -5,7 +5,7 @@ use crate::array::{Ask, Model, draw, perform, read_all};
 use crate::scm::device::{Setup, setups};
 use nvlab_controller::{Background, Controller, Powered, Scm};
 use nvlab_medium::{InPlace, PowerCut};
-use nvlab_units::{Extent, Rng, Span, Time};
+use nvlab_units::{Extent, Lpa, Rng, Span, Time};
 
 fn durable_at_once(setup: &Setup) -> bool {
     setup.posted.is_none_or(|posting| posting.protected)
@@ -28,7 +28,7 @@ fn cut_and_check<M: InPlace + PowerCut + Clone>(device: &Scm<M>, model: &Model, 
     let units = after.capacity_units();
     let (mut rng, mut now) = (Rng::new(cut.ps()), ready);
     for _ in 0..10 {
-        let ask = Ask::Write(Extent { start: rng.below(units as u64 - 3) as u32, count: 3 });
+        let ask = Ask::Write(Extent { start: Lpa(rng.below(units as u64 - 3) as u32), count: 3 });
         now = perform(&mut after, &mut model, now, ask).unwrap();
     }
     read_all(&mut after, &model, now, &context);
@@ -36,7 +36,7 @@ fn cut_and_check<M: InPlace + PowerCut + Clone>(device: &Scm<M>, model: &Model, 
 
 fn cut_everywhere<M: InPlace + PowerCut + Clone>(setup: &Setup, mut device: Scm<M>, seed: u64) -> Scm<M> {
     let units = device.capacity_units();
-    let all = Extent { start: 0, count: units };
+    let all = Extent { start: Lpa(0), count: units };
     let (mut model, mut rng) = (Model::new(units), Rng::stream(seed, "cuts"));
     let mut now = perform(&mut device, &mut model, Time::ZERO, Ask::Write(all)).unwrap();
     now = perform(&mut device, &mut model, now, Ask::Flush).unwrap();
@@ -97,7 +97,7 @@ fn an_early_acknowledgement_is_caught() {
     let setup = setups().into_iter().find(|setup| !durable_at_once(setup)).unwrap();
     let mut device = setup.plain();
     let mut model = Model::new(device.capacity_units());
-    let unit = Extent::one(3);
+    let unit = Extent::one(Lpa(3));
     let end = perform(&mut device, &mut model, Time::ZERO, Ask::Write(unit)).unwrap();
     model.durable(unit, true);
     cut_and_check(&device, &model, end, 1);

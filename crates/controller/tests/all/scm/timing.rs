@@ -6,7 +6,7 @@ use nvlab_controller::scm::{Bursts, Posting, ScmConfig};
 use nvlab_controller::{Controller, Scm};
 use nvlab_medium::banks::Access;
 use nvlab_medium::pcm::{Pcm, PcmConfig};
-use nvlab_units::{Extent, Span, Time};
+use nvlab_units::{Extent, Lpa, Span, Time};
 
 const OVERHEAD: u64 = 40;
 /// A unit of 32 B over channel or ring at 4 GB/s.
@@ -30,7 +30,7 @@ fn device(change: impl Fn(&mut ScmConfig)) -> Scm<Pcm<()>> {
 }
 
 fn unit(start: u32) -> Extent {
-    Extent::one(start)
+    Extent::one(Lpa(start))
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_request_alone_is_the_sum_of_its_steps() {
 #[test]
 fn memories_work_in_parallel_and_share_the_ring() {
     let mut device = device(|_| ());
-    let read = device.read(Time::ZERO, Extent { start: 0, count: 2 }, &mut []).unwrap();
+    let read = device.read(Time::ZERO, Extent { start: Lpa(0), count: 2 }, &mut []).unwrap();
     assert_eq!(read.end, ns(OVERHEAD + READ + MOVE + 2 * MOVE), "two cells and channels, one ring");
     // The same memory twice: one bank after the other, and the second transfer hides behind its cells.
     let mut one = self::device(|_| ());
@@ -98,7 +98,8 @@ fn rows(banks: u32) -> Scm<Pcm<()>> {
 #[test]
 fn cells_are_waited_for_once_in_a_row() {
     const ROW: u64 = READ + 4 * MOVE;
-    let read = |banks, count| rows(banks).read(Time::ZERO, Extent { start: 0, count }, &mut []).unwrap().end;
+    let read =
+        |banks, count| rows(banks).read(Time::ZERO, Extent { start: Lpa(0), count }, &mut []).unwrap().end;
     assert_eq!(read(2, 1), ns(OVERHEAD + READ + MOVE));
     assert_eq!(read(2, 4), ns(OVERHEAD + ROW), "one row");
     // The second is opened when the burst two before it has left; the third, in the bank of the first, likewise.
@@ -107,7 +108,7 @@ fn cells_are_waited_for_once_in_a_row() {
     // In one bank not before the first is closed.
     assert_eq!(read(1, 8), ns(OVERHEAD + 2 * ROW));
     // A write waits for no cells but those that it programs.
-    let write = rows(2).write(Time::ZERO, Extent { start: 0, count: 8 }, &[]).unwrap();
+    let write = rows(2).write(Time::ZERO, Extent { start: Lpa(0), count: 8 }, &[]).unwrap();
     assert_eq!(write.end, ns(OVERHEAD + 8 * MOVE + PROGRAM));
 }
 
@@ -116,9 +117,9 @@ fn a_row_stays_open_until_its_bursts_have_left() {
     let mut device = rows(2);
     let mut read = |start| device.read(Time::ZERO, Extent { start, count: 4 }, &mut []).unwrap().end;
     let first = OVERHEAD + READ + 4 * MOVE;
-    assert_eq!(read(0), ns(first));
-    assert_eq!(read(4), ns(first + 4 * MOVE), "another bank: its bursts follow on the channel");
-    assert_eq!(read(8), ns(first + READ + 4 * MOVE), "the bank of the first");
+    assert_eq!(read(Lpa(0)), ns(first));
+    assert_eq!(read(Lpa(4)), ns(first + 4 * MOVE), "another bank: its bursts follow on the channel");
+    assert_eq!(read(Lpa(8)), ns(first + READ + 4 * MOVE), "the bank of the first");
 }
 
 /// Banks bound what many requests get: requests x (cells + bursts) / banks, where the channel takes less.
@@ -127,7 +128,7 @@ fn many_requests_wait_for_banks() {
     const COUNT: u64 = 4000;
     let (mut device, mut rng, mut ends) = (rows(2), nvlab_units::Rng::new(3), vec![Time::ZERO; 32]);
     for _ in 0..COUNT {
-        let row = Extent { start: rng.below(32) as u32 * 4, count: 4 };
+        let row = Extent { start: Lpa(rng.below(32) as u32 * 4), count: 4 };
         let next = ends.iter_mut().min().unwrap();
         *next = device.read(*next, row, &mut []).unwrap().end;
     }

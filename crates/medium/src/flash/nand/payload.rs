@@ -10,14 +10,14 @@
 use super::dead_units::{Dead, DeadUnits};
 use super::{Data, Nand, Payload, SPARE_BYTES};
 use crate::{MediumError, Store};
-use nvlab_units::{BlockId, Ppa, Ticket, Time};
+use nvlab_units::{BlockId, Die, Ppa, Ticket, Time};
 use std::collections::VecDeque;
 
 /// A version that is needed until a die has done what it was given, and until a time; or many.
 #[derive(Clone, Copy, Debug)]
 struct Until<D = Dead> {
     dead: D,
-    die: u32,
+    die: Die,
     done: Ticket,
     at: Time,
 }
@@ -54,14 +54,14 @@ impl<S: Store> Nand<S> {
     /// it: a newer version, or a record that says there is none, is programmed then. With the default ticket it is not needed
     /// now.
     #[inline]
-    pub fn supersede(&mut self, dead: Dead, die: u32, done: Ticket) {
+    pub fn supersede(&mut self, dead: Dead, die: Die, done: Ticket) {
         self.supersede_until(Until { dead, die, done, at: Time::ZERO });
     }
 
     /// The same once no power cut can come before `at`: another medium says then that there is a newer version, or none.
     #[inline]
     pub fn supersede_at(&mut self, dead: Dead, at: Time) {
-        self.supersede_until(Until { dead, die: 0, done: Ticket::default(), at });
+        self.supersede_until(Until { dead, die: Die(0), done: Ticket::default(), at });
     }
 
     #[inline]
@@ -81,13 +81,13 @@ impl<S: Store> Nand<S> {
     }
 
     /// [`Nand::supersede`] for many versions.
-    pub fn supersede_all(&mut self, dead: DeadUnits, die: u32, done: Ticket) {
+    pub fn supersede_all(&mut self, dead: DeadUnits, die: Die, done: Ticket) {
         self.supersede_together(Until { dead, die, done, at: Time::ZERO });
     }
 
     /// [`Nand::supersede_at`] for many versions.
     pub fn supersede_all_at(&mut self, dead: DeadUnits, at: Time) {
-        self.supersede_together(Until { dead, die: 0, done: Ticket::default(), at });
+        self.supersede_together(Until { dead, die: Die(0), done: Ticket::default(), at });
     }
 
     fn supersede_together(&mut self, mut together: Until<DeadUnits>) {

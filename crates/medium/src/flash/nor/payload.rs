@@ -3,7 +3,7 @@
 use super::{Nor, Unsettled};
 use crate::banks::pieces;
 use crate::{MediumError, Store};
-use nvlab_units::{BlockId, Ticket};
+use nvlab_units::{BlockId, Die, Ticket};
 
 impl<S: Store> Nor<S> {
     /// Copies bytes out without spending time.
@@ -59,7 +59,7 @@ impl<S: Store> Nor<S> {
     /// Applies a program to the stored bytes; a cut undoes it unless the die has reached `to`.
     pub(super) fn clear_bits(
         &mut self,
-        (die, from, to): (u32, Ticket, Ticket),
+        (die, from, to): (Die, Ticket, Ticket),
         offset: u64,
         new: &[u8],
         fails: bool,

@@ -3,7 +3,7 @@
 use super::config;
 use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{CellRules, FlashConfig, Nand};
-use nvlab_units::{BlockId, Geometry, Ppa, Rate, Rng, Span, Ticket, Time};
+use nvlab_units::{BlockId, Die, Geometry, Ppa, Rate, Rng, Span, Ticket, Time};
 
 const DIES: u32 = 4;
 
@@ -26,7 +26,7 @@ fn array() -> Nand {
 
 /// Moves `count` pages on a die to its second block.
 fn relocate(nand: &mut Nand, at: Time, die: u32, count: u32) -> Ticket {
-    nand.relocation_reads(at, die, &[count], count);
+    nand.relocation_reads(at, Die(die), &[count], count);
     let block = BlockId(2 * die + 1);
     let page = nand.pages_written(block);
     nand.program(at, block, page, count, Payload::default(), false).unwrap()
@@ -53,7 +53,7 @@ fn a_channel_is_busy_no_longer_than_all_the_time() {
                 relocate(&mut nand, now, die, 1 + rng.below(8) as u32);
             }
         }
-        let idle = (0..DIES).fold(now, |idle, die| idle.max(nand.idle_at(die, now)));
+        let idle = (0..DIES).fold(now, |idle, die| idle.max(nand.idle_at(Die(die), now)));
         let moving = nand.stats().transfer_time;
         assert!(moving.ps() <= idle.ps() as u128, "seed {seed}: {} s of {idle}", moving.seconds());
     }
@@ -68,15 +68,15 @@ fn relocated_data_is_late_where_the_channel_is_full_and_the_host_is_not() {
     let mut one = nand.clone();
     let alone = relocate(&mut one, us(0), 3, 4);
     // 400 us until all have left the die, and the first program begins with the page that has arrived.
-    assert_eq!(one.finish(3, alone, us(0)), us(400 + 100 + 4 * 200));
+    assert_eq!(one.finish(Die(3), alone, us(0)), us(400 + 100 + 4 * 200));
     for die in 0..3 {
         relocate(&mut nand, us(0), die, 4);
     }
     let late = relocate(&mut nand, us(0), 3, 1);
-    assert_eq!(nand.clone().finish(3, late, us(0)), us(2400 + 200 + 200));
+    assert_eq!(nand.clone().finish(Die(3), late, us(0)), us(2400 + 200 + 200));
     let read = nand.read(us(500), Ppa(6000), 1, &mut []).unwrap();
     assert_eq!(read.end, us(500 + 60 + 100));
     // The read took 100 us of what is moved later.
     let later = relocate(&mut nand, us(500), 1, 1);
-    assert_eq!(nand.finish(1, later, us(500)), us(2600 + 100 + 200 + 200));
+    assert_eq!(nand.finish(Die(1), later, us(500)), us(2600 + 100 + 200 + 200));
 }

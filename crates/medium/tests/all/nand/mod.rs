@@ -11,7 +11,7 @@ use nvlab_medium::flash::{
     CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, SPARE_BYTES, SlcMode,
 };
 use nvlab_medium::{MediumError, MemStore, PowerCut};
-use nvlab_units::{BlockId, Geometry, Ppa, Rate, Span, Time};
+use nvlab_units::{BlockId, Die, Geometry, Ppa, Rate, Span, Time};
 
 const UNIT: usize = 8;
 const BLOCK: BlockId = BlockId(1);
@@ -103,7 +103,7 @@ fn what_a_torn_erase_made_unreadable_stays_so() {
         (0..8).for_each(|page| program(&mut nand, page, 1).unwrap());
         nand.erase(Time::ZERO, BLOCK).unwrap();
         program(&mut nand, 2, 2).unwrap();
-        let mut now = nand.finish(0, nand.clone().last(0), Time::ZERO);
+        let mut now = nand.finish(Die(0), nand.clone().last(Die(0)), Time::ZERO);
         nand.settle(now);
         for _ in 0..3 {
             nand.erase(now, BLOCK).unwrap();
@@ -129,20 +129,20 @@ fn a_block_in_slc_mode_is_smaller_and_faster_until_it_is_erased() {
     // Slots 1 and 2 of a page hold nothing.
     assert_eq!(peek(&nand, 3), Ok(5));
     assert!(matches!(peek(&nand, 4), Err(MediumError::Erased(_))));
-    let programs = nand.finish(0, nand.clone().last(0), Time::ZERO);
+    let programs = nand.finish(Die(0), nand.clone().last(Die(0)), Time::ZERO);
     assert_eq!(programs, Time::ZERO + program_time * 6);
     let first = nand.geometry().first_unit(BLOCK);
     let served = nand.read(programs, first, 1, &mut [0; UNIT]).unwrap();
     assert_eq!(served.end, programs + read + Span::from_ns(200), "8 B over 40 MB/s");
     nand.erase(served.end, BLOCK).unwrap();
-    let erased = nand.finish(0, nand.clone().last(0), served.end);
+    let erased = nand.finish(Die(0), nand.clone().last(Die(0)), served.end);
     assert_eq!(erased.since(served.end), erase);
     let slc = nand.cells().slc_operations();
     assert_eq!((slc.reads, slc.programs, slc.erases, nand.is_slc(BLOCK)), (1, 6, 1, false));
     // With all bits again; a cut takes the erase back if it had not begun, and the mode with it.
     nand.set_slc(BLOCK, true);
     program(&mut nand, 0, 7).unwrap();
-    let now = nand.finish(0, nand.clone().last(0), erased);
+    let now = nand.finish(Die(0), nand.clone().last(Die(0)), erased);
     nand.settle(now);
     nand.erase(now + Span::from_us(50), BLOCK).unwrap();
     assert!(!nand.is_slc(BLOCK));

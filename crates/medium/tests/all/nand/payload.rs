@@ -4,7 +4,7 @@ use super::{BLOCK, UNIT, config};
 use nvlab_medium::flash::nand::{DeadUnits, Payload};
 use nvlab_medium::flash::{CellRules, Faults, FlashConfig, Nand, SPARE_BYTES};
 use nvlab_medium::{MediumError, MemStore, PowerCut, Store};
-use nvlab_units::{BlockId, Geometry, Ppa, Rng, Span, Ticket, Time};
+use nvlab_units::{BlockId, Die, Geometry, Ppa, Rng, Span, Ticket, Time};
 use std::collections::BTreeSet;
 
 /// A store that knows which of its units were written and not discarded.
@@ -177,7 +177,7 @@ fn many_dead_units_are_given_up_one_by_one() {
             nand.add_dead(&mut dead, Ppa(2052));
             model.extend([2048, 2052]);
         }
-        nand.supersede_all(dead, 0, Ticket::default());
+        nand.supersede_all(dead, Die(0), Ticket::default());
         program(&mut nand, BlockId(2), 1).unwrap();
         let taken: Vec<u32> = std::iter::from_fn(|| nand.take_needless(never)).map(|unit| unit.0).collect();
         assert_eq!(taken.iter().copied().collect::<BTreeSet<u32>>(), model, "seed {seed}");

@@ -4,7 +4,7 @@ use nvlab_medium::flash::nand::Payload;
 use nvlab_medium::flash::{
     BitErrors, CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nand, PlaneReads, Registers, SlcMode,
 };
-use nvlab_units::{BlockId, Geometry, Interruption, Ppa, Rate, Rng, Span, Time};
+use nvlab_units::{BlockId, Die, Geometry, Interruption, Ppa, Rate, Rng, Span, Time};
 
 const BLOCK: BlockId = BlockId(0);
 /// Units of a page of one plane, and of all four.
@@ -62,7 +62,7 @@ fn slc() -> SlcMode {
 fn programmed(config: FlashConfig) -> (Nand, Time) {
     let mut nand = Nand::new(config, ());
     let queued = nand.program(Time::ZERO, BLOCK, 0, 16, Payload::default(), false).unwrap();
-    let idle = nand.finish(0, queued, Time::ZERO);
+    let idle = nand.finish(Die(0), queued, Time::ZERO);
     nand.reset_stats();
     (nand, idle)
 }
@@ -138,7 +138,7 @@ fn registers_decide_what_crosses_during_a_program() {
                 nand.program(Time::ZERO, BLOCK, page, 1, Payload::default(), host).unwrap()
             };
             let tickets = [0, 1].map(|page| queue(&mut nand, page));
-            let ends = tickets.map(|ticket| nand.finish(0, ticket, Time::ZERO).since(Time::ZERO));
+            let ends = tickets.map(|ticket| nand.finish(Die(0), ticket, Time::ZERO).since(Time::ZERO));
             (ends, nand.stats().program_time.ps())
         };
         // The data of the first one arrives while the die has nothing to do.
@@ -175,13 +175,13 @@ fn no_more_dies_program_at_the_same_time_than_may() {
         let mut ends = Vec::new();
         for page in 0..16 {
             for die in 0..4 {
-                let block = first_of(&nand, die);
+                let block = first_of(&nand, Die(die));
                 let ticket = nand.program(Time::ZERO, block, page, 1, Payload::default(), false).unwrap();
                 ends.push((die, ticket));
             }
         }
         let ends =
-            ends.into_iter().map(|(die, ticket)| nand.finish(die, ticket, Time::ZERO).since(Time::ZERO));
+            ends.into_iter().map(|(die, ticket)| nand.finish(Die(die), ticket, Time::ZERO).since(Time::ZERO));
         (ends.collect::<Vec<_>>(), program)
     };
     let (all, program) = ends(None);
@@ -249,7 +249,7 @@ fn an_operation_is_suspended_for_all_planes_at_once() {
     assert_eq!(read(&mut nand, idle, us(300), 0, 1).0, us(320));
     // Suspended from 100 to 165 + 5 and from 300 to 365 + 5.
     assert_eq!(read(&mut nand, idle, us(500), 0, 1).0, us(5000 + 70 + 70));
-    assert_eq!(nand.finish(0, erase, idle + us(500)).since(idle), us(5140));
+    assert_eq!(nand.finish(Die(0), erase, idle + us(500)).since(idle), us(5140));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn planes_of_a_block_in_slc_mode() {
     let mut nand: Nand = Nand::new(config(INDEPENDENT), ()).with_slc_mode(slc());
     nand.set_slc(BLOCK, true);
     let queued = nand.program(Time::ZERO, BLOCK, 0, 2, Payload::default(), false).unwrap();
-    let idle = nand.finish(0, queued, Time::ZERO);
+    let idle = nand.finish(Die(0), queued, Time::ZERO);
     assert_eq!(nand.units_together(Ppa(0)), ROW);
     let row = UNIT * ROW as u64;
     assert_eq!(read(&mut nand, idle, Span::ZERO, 0, ROW).1, Span::from_us(25) + row);

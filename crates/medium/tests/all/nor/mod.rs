@@ -7,7 +7,7 @@ mod slowing;
 use model::{Change, Model, Op, Step, check_ticket, draw, perform};
 use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming, Nor, NorConfig};
 use nvlab_medium::{MediumError, MemStore, PowerCut};
-use nvlab_units::{BlockId, Geometry, Interruption, Rng, Span, Time};
+use nvlab_units::{BlockId, Die, Geometry, Interruption, Rng, Span, Time};
 use std::collections::BTreeSet;
 
 const PS: Span = Span::from_ps(1);
@@ -270,8 +270,8 @@ fn rates_of_the_28f016sv() {
                 nor.erase(Time::ZERO, BlockId(0)).unwrap();
             }
             assert_eq!(nor.unsettled(), 0, "without payload nothing is remembered");
-            let last = nor.last(0);
-            block as f64 / nor.finish(0, last, Time::ZERO).seconds() / chips as f64
+            let last = nor.last(Die(0));
+            block as f64 / nor.finish(Die(0), last, Time::ZERO).seconds() / chips as f64
         };
         let close = |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 0.03;
         assert!(close(time(&config, 512, false), 163_000.0));

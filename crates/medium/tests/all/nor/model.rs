@@ -3,7 +3,7 @@
 use crate::nor::{BLOCK, PS};
 use nvlab_medium::flash::{Nor, NorConfig};
 use nvlab_medium::{MediumError, MemStore};
-use nvlab_units::{BlockId, Rng, Span, Ticket, Time};
+use nvlab_units::{BlockId, Die, Rng, Span, Ticket, Time};
 use std::collections::BTreeSet;
 
 /// What one step changes, and when.
@@ -145,7 +145,7 @@ pub fn perform(nor: &mut Nor<MemStore>, model: &mut Model, at: Time, op: &Op) {
 }
 
 pub fn check_ticket(nor: &Nor<MemStore>, die: u32, ticket: Ticket, end: Time) {
-    assert!(!nor.clone().is_done(die, ticket, end.before(PS)), "done too early");
-    assert!(nor.clone().is_done(die, ticket, end), "not done at {end:?}");
-    assert_eq!(nor.clone().finish(die, ticket, Time::ZERO), end);
+    assert!(!nor.clone().is_done(Die(die), ticket, end.before(PS)), "done too early");
+    assert!(nor.clone().is_done(Die(die), ticket, end), "not done at {end:?}");
+    assert_eq!(nor.clone().finish(Die(die), ticket, Time::ZERO), end);
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::device::{Counters, Device, Insides, Maps, Observed};
 use nvlab_access::BlockDevice;
 use nvlab_controller::{Background, ControllerError, Powered, RecoveryReport};
-use nvlab_units::{Served, Span};
+use nvlab_units::{Die, Served, Span};
 use nvlab_workload::Serves;
 
 fn set(name: &str, sets: &[&str]) -> Design {
@@ -93,7 +93,7 @@ impl BlockDevice for Failing {
 
 impl Background for Failing {
     fn idle_at(&mut self, _: Time) -> Result<Time, ControllerError> {
-        Err(ControllerError::EndOfLife { die: 0, bad: 3, blocks: 8 })
+        Err(ControllerError::EndOfLife { die: Die(0), bad: 3, blocks: 8 })
     }
     fn settle(&mut self, _: Time) {}
 }

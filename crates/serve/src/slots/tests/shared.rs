@@ -11,7 +11,7 @@ use nvlab_medium::flash::{
 };
 use nvlab_medium::{PowerCut, Store};
 use nvlab_os::Mapping;
-use nvlab_units::{BlockId, Extent, Geometry, Interruption, Ppa, Rate, Rng, Span, Time};
+use nvlab_units::{BlockId, Extent, Geometry, Interruption, Lpa, Ppa, Rate, Rng, Span, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -226,13 +226,13 @@ fn ends_at(stop: u64, seed: u64) -> bool {
         let mut now = Time::ZERO;
         for version in 1..60 {
             let start = rng.below(31) as u32;
-            let extent = Extent { start, count: (1 + rng.below(3) as u32).min(31 - start) };
-            let data: Vec<u8> = extent.units().flat_map(|lpa| content(lpa, version)).collect();
+            let extent = Extent { start: Lpa(start), count: (1 + rng.below(3) as u32).min(31 - start) };
+            let data: Vec<u8> = extent.units().flat_map(|lpa| content(lpa.0, version)).collect();
             device.settle(now);
             under_way.set(Some((extent, version)));
             now = device.write(now, extent, &data).unwrap().end;
             under_way.set(None);
-            extent.units().for_each(|lpa| versions[lpa as usize] = version);
+            extent.units().for_each(|lpa| versions[lpa.index()] = version);
         }
     });
     drop(device);
@@ -241,10 +241,10 @@ fn ends_at(stop: u64, seed: u64) -> bool {
     let (mut device, report) = BlockMap::recover(config, media, Time::ZERO).unwrap();
     let mut found = vec![1; UNIT];
     for (lpa, &version) in (0..).zip(&versions) {
-        let read = device.read(Time::ZERO + report.time, Extent::one(lpa), &mut found);
+        let read = device.read(Time::ZERO + report.time, Extent::one(Lpa(lpa)), &mut found);
         read.unwrap_or_else(|error| panic!("seed {seed}, store {stop}: {error}"));
         let newer =
-            under_way.get().filter(|(extent, _): &(Extent, u64)| extent.units().any(|unit| unit == lpa));
+            under_way.get().filter(|(extent, _): &(Extent, u64)| extent.units().any(|unit| unit == Lpa(lpa)));
         let mut allowed = std::iter::once(version).chain(newer.map(|(_, version)| version));
         let is_right = allowed.any(|version| found == content(lpa, version));
         assert!(is_right, "seed {seed}, store {stop}: unit {lpa} is not version {version}");

@@ -1,22 +1,21 @@
-//! Which units are live: one bit each, so that finding the live units of a block needs no map lookup for each of
-//! them. The bits of a whole array fit in a processor's caches where its maps do not.
+//! A set of units, one bit each. The bits of a whole array fit in a processor's caches where its maps do not.
 
 use nvlab_units::bits::words_of;
 use serde::{Deserialize, Serialize};
 
 const BITS: u32 = u64::BITS;
 
-/// One bit for each physical unit.
+/// One bit for each unit of a device, logical or physical, by its number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Live {
+pub(super) struct BitSet {
     #[serde(with = "nvlab_units::plain")]
     words: Vec<u64>,
 }
 
-impl Live {
-    /// No unit is live.
-    pub fn new(units: u64) -> Live {
-        Live { words: vec![0; units.div_ceil(BITS as u64) as usize] }
+impl BitSet {
+    /// None of so many units.
+    pub fn new(units: u64) -> BitSet {
+        BitSet { words: vec![0; units.div_ceil(BITS as u64) as usize] }
     }
 
     pub fn memory_bytes(&self) -> u64 {
@@ -29,30 +28,30 @@ impl Live {
     }
 
     #[inline]
-    pub fn set(&mut self, unit: u32) {
+    pub fn add(&mut self, unit: u32) {
         self.words[(unit / BITS) as usize] |= 1 << (unit % BITS);
     }
 
     #[inline]
-    pub fn clear(&mut self, unit: u32) {
+    pub fn remove(&mut self, unit: u32) {
         self.words[(unit / BITS) as usize] &= !(1 << (unit % BITS));
     }
 
-    /// Marks `count` units from `first` on live.
-    pub fn set_many(&mut self, first: u32, count: u32) {
+    /// Adds `count` units from `first` on.
+    pub fn add_many(&mut self, first: u32, count: u32) {
         for (word, mask) in words_of(first as u64, count as u64) {
             self.words[word] |= mask;
         }
     }
 
-    /// Marks `count` units from `first` on dead.
-    pub fn clear_many(&mut self, first: u32, count: u32) {
+    /// Removes `count` units from `first` on.
+    pub fn remove_many(&mut self, first: u32, count: u32) {
         for (word, mask) in words_of(first as u64, count as u64) {
             self.words[word] &= !mask;
         }
     }
 
-    /// Passes the live units in `first..end` to `take`, at most `limit` of them; returns the first that it was not passed,
+    /// Passes the units of the set in `first..end` to `take`, at most `limit` of them; returns the first that it was not passed,
     /// or `end`.
     #[inline]
     pub fn each(&self, first: u32, end: u32, limit: u32, mut take: impl FnMut(u32)) -> u32 {
@@ -90,24 +89,24 @@ mod tests {
     #[test]
     fn ranges_and_searches_match_a_plain_array() {
         let mut rng = Rng::new(3);
-        let (mut live, mut plain) = (Live::new(300), vec![false; 300]);
+        let (mut set, mut plain) = (BitSet::new(300), vec![false; 300]);
         for _ in 0..3000 {
             let first = rng.below(300) as u32;
             let count = if rng.chance(0.5) { 1 } else { rng.below(301 - first as u64) as u32 };
             let value = rng.chance(0.5);
             match (count, value) {
-                (1, true) => live.set(first),
-                (1, false) => live.clear(first),
-                (_, true) => live.set_many(first, count),
-                (_, false) => live.clear_many(first, count),
+                (1, true) => set.add(first),
+                (1, false) => set.remove(first),
+                (_, true) => set.add_many(first, count),
+                (_, false) => set.remove_many(first, count),
             }
             plain[first as usize..(first + count) as usize].fill(value);
-            assert!((0..300).all(|unit| live.holds(unit) == plain[unit as usize]));
+            assert!((0..300).all(|unit| set.holds(unit) == plain[unit as usize]));
             let (from, end) = (rng.below(300) as u32, rng.below(301) as u32);
             let expected: Vec<u32> = (from..end).filter(|&unit| plain[unit as usize]).collect();
             let limit = rng.below(40) as usize;
             let mut found = Vec::new();
-            let next = live.each(from, end, limit as u32, |unit| found.push(unit));
+            let next = set.each(from, end, limit as u32, |unit| found.push(unit));
             assert_eq!(found, expected[..expected.len().min(limit)]);
             assert_eq!(next, expected.get(limit).copied().unwrap_or(end));
         }
