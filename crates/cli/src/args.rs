@@ -5,6 +5,7 @@ mod cut;
 mod fit;
 mod heap;
 mod log;
+mod probe;
 mod pts;
 mod reproduce;
 mod serve;
@@ -15,6 +16,7 @@ pub use cut::Cut;
 pub use fit::Fit;
 pub use heap::{HeapBench, HeapVerb};
 pub use log::{FoundFiles, LogFiles, LogVerb};
+pub use probe::Probe;
 pub use pts::Pts;
 pub use reproduce::Reproduce;
 pub use serve::Serve;
@@ -167,6 +169,9 @@ pub enum Verb {
     /// Find the design of a drive from its published figures: a data sheet, a review
     #[command(after_help = fit::EXAMPLES)]
     Fit(Fit),
+    /// Measure a real drive with short jobs of fio, for `fit`
+    #[command(after_help = probe::EXAMPLES)]
+    Probe(Probe),
     /// Find the best design that meets requirements: free keys, needs, goals
     #[command(after_help = choose::EXAMPLES)]
     Choose(Choose),

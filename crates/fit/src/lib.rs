@@ -15,6 +15,7 @@
 //! | `search` | CMA-ES, elliptical slice sampling, a Gaussian process |
 //! | [`fit`](mod@fit) | the most probable design, intervals, residuals, contradictions |
 //! | [`choose`](mod@choose) | the other way round: the best design that meets requirements |
+//! | [`probe`] | measures a drive, with fio |
 //! | [`held_out`] | leave one out: what is predicted of each figure from the others |
 
 pub mod choose;
@@ -23,4 +24,5 @@ pub mod fit;
 pub mod held_out;
 pub mod model;
 pub mod priors;
+pub mod probe;
 mod search;

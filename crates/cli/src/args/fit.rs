@@ -34,7 +34,7 @@ pub struct Fit {
     pub held_out: bool,
 }
 
-fn state(text: &str) -> Result<State, String> {
+pub fn state(text: &str) -> Result<State, String> {
     let found = State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
     found.ok_or_else(|| format!("one of {}", State::ALL.map(|(name, _)| name).join(", ")))
 }

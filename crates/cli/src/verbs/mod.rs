@@ -14,6 +14,7 @@ mod heap;
 mod image;
 mod log;
 mod parts;
+mod probe;
 mod pts;
 mod report;
 mod reproduce;
@@ -34,6 +35,7 @@ pub fn dispatch(output: &Output, verb: Verb) -> Result<(), Failure> {
         Verb::Sweep(args) => sweep::sweep(output, &args),
         Verb::Choose(args) => choose::choose(output, &args),
         Verb::Fit(args) => fit::fit(output, &args),
+        Verb::Probe(args) => probe::probe(output, &args),
         Verb::Pts(args) => pts::run(output, &args),
         Verb::Serve(args) => serve::serve(output, &args),
         Verb::Cut(args) => cut::cut(output, &args),

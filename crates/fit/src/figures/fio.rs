@@ -1,4 +1,4 @@
-//! What fio measured: its JSON (`--output-format=json`), of any jobs. A plain job (`nvlab_workload::block::fio_job::PlainJob`) is one
+//! What fio measured: its JSON (`--output-format=json`), of any jobs, or a file of `nvlab probe` with many of those. A plain job (`nvlab_workload::block::fio_job::PlainJob`) is one
 //! figure, its throughput, or two if it reads and writes; others are named with what makes them different.
 //!
 //! fio does not say how the drive was prepared. Unless the state is given, writes are taken as made in the steady state if the job
@@ -8,6 +8,7 @@
 use super::amount::Unit;
 use super::what::{Requests, State, What};
 use super::{Class, Drive, Figure, Figures};
+use crate::probe;
 use nvlab_design::toml_reader::{FileError, Place, Source};
 use nvlab_workload::block::fio_job::{FioJobFile, PlainJob};
 use serde_json::{Map, Value};
@@ -44,7 +45,7 @@ struct Side {
 /// A job as fio reports it.
 struct Entry {
     name: String,
-    group: u64,
+    group: (u64, u64),
     options: Vec<(String, String)>,
     read: Side,
     write: Side,
@@ -53,7 +54,8 @@ struct Entry {
 
 /// Adds what a file says of a drive.
 pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError> {
-    let (file, entries) = entries(&of.file)?;
+    let File { name: file, entries, state } = read(&of.file)?;
+    let of = &Measured { state: of.state.or(state), ..of.clone() };
     let (mut left_out, mut assumed, before) = (Vec::new(), Vec::new(), figures.figures.len());
     for group in entries.chunk_by(|a, b| a.group == b.group) {
         let job = &group[0];
@@ -99,8 +101,14 @@ fn state_of(what: What) -> State {
     }
 }
 
-/// The jobs of a file, in its order.
-fn entries(path: &Path) -> Result<(String, Vec<Entry>), FileError> {
+/// A file: its jobs in their order, and the state that it says the drive was in.
+struct File {
+    name: String,
+    entries: Vec<Entry>,
+    state: Option<State>,
+}
+
+fn read(path: &Path) -> Result<File, FileError> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| FileError::new(format!("{file}: {error}")))?;
     // Warnings of fio may stand before it.
@@ -109,39 +117,51 @@ fn entries(path: &Path) -> Result<(String, Vec<Entry>), FileError> {
     let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
     let root = values.next().ok_or_else(|| no("it is empty".to_string()))?;
     let root = root.map_err(|error| no(error.to_string()))?;
-    let version = root["fio version"].as_str().ok_or_else(|| no("it has no \"fio version\"".to_string()))?;
-    if version.trim_start_matches("fio-").starts_with(['1', '2']) {
-        return Err(no(format!("{version} tells times in other units; fio 3 is needed")));
-    }
-    let jobs = root["jobs"].as_array().or_else(|| root["client_stats"].as_array());
-    let jobs = jobs.ok_or_else(|| no("it has no \"jobs\"".to_string()))?;
     let source = Arc::new(Source::file(&file, &text));
     let mut places = text.match_indices("\"jobname\"").map(|(at, name)| at..at + name.len());
     let mut found = Vec::new();
-    for job in jobs {
-        let span = places.next().unwrap_or(0..0);
-        let at = Place { source: Arc::clone(&source), span };
-        let name = job["jobname"].as_str().unwrap_or("a job").to_string();
-        // What fio adds up over clients.
-        if name == "All clients" {
-            continue;
+    let is_probe = root["schema"] == probe::SCHEMA;
+    let runs = if is_probe {
+        root["runs"].as_array().map_or(&[][..], Vec::as_slice)
+    } else {
+        std::slice::from_ref(&root)
+    };
+    for (number, run) in runs.iter().enumerate() {
+        let version =
+            run["fio version"].as_str().ok_or_else(|| no("it has no \"fio version\"".to_string()))?;
+        if version.trim_start_matches("fio-").starts_with(['1', '2']) {
+            return Err(no(format!("{version} tells times in other units; fio 3 is needed")));
         }
-        if let Some(error) = job["error"].as_i64().filter(|error| *error != 0) {
-            return Err(FileError::at(
-                at,
-                format!("`{name}` ended with error {error}: it did not do what it says"),
-                "",
-            ));
+        let jobs = run["jobs"].as_array().or_else(|| run["client_stats"].as_array());
+        for job in jobs.ok_or_else(|| no("it has no \"jobs\"".to_string()))? {
+            let at = Place { source: Arc::clone(&source), span: places.next().unwrap_or(0..0) };
+            let entry = entry(job, &run["global options"], number as u64, at)?;
+            found.extend(entry);
         }
-        let mut options = options(&root["global options"]);
-        let own = self::options(&job["job options"]);
-        options.retain(|(key, _)| !own.iter().any(|(of_job, _)| of_job == key));
-        options.extend(own);
-        options.retain(|(key, _)| key != "name");
-        let group = job["groupid"].as_u64().unwrap_or(0);
-        found.push(Entry { group, options, read: side(&job["read"]), write: side(&job["write"]), at, name });
     }
-    Ok((file, found))
+    let state = root["state"].as_str().and_then(|text| State::ALL.iter().find(|(name, _)| *name == text));
+    Ok(File { name: file, entries: found, state: state.map(|(_, state)| *state) })
+}
+
+/// A job of the run with this number; `None` for what fio adds up over clients.
+fn entry(job: &Value, global: &Value, run: u64, at: Place) -> Result<Option<Entry>, FileError> {
+    let name = job["jobname"].as_str().unwrap_or("a job").to_string();
+    if name == "All clients" {
+        return Ok(None);
+    }
+    if let Some(error) = job["error"].as_i64().filter(|error| *error != 0) {
+        return Err(FileError::at(
+            at,
+            format!("`{name}` ended with error {error}: it did not do what it says"),
+            "",
+        ));
+    }
+    let (own, mut options) = (self::options(&job["job options"]), self::options(global));
+    options.retain(|(key, _)| !own.iter().any(|(of_job, _)| of_job == key));
+    options.extend(own);
+    options.retain(|(key, _)| key != "name");
+    let group = (run, job["groupid"].as_u64().unwrap_or(0));
+    Ok(Some(Entry { group, options, read: side(&job["read"]), write: side(&job["write"]), at, name }))
 }
 
 fn options(value: &Value) -> Vec<(String, String)> {

@@ -151,6 +151,24 @@ fn how_a_drive_was_prepared_is_said_or_assumed_aloud() {
 }
 
 #[test]
+fn a_probe_is_runs_of_fio_and_a_state() {
+    let run = |name, options, read, write| {
+        let text = std::fs::read_to_string(fio(&[(name, 0, options, read, write)]).path()).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text[text.find('{').unwrap()..]).unwrap()
+    };
+    let rate = [1e3, 90.0, 200.0];
+    let runs =
+        [run("r", "rw=randread iodepth=4", rate, NOTHING), run("w", "rw=randwrite iodepth=4", NOTHING, rate)];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let probe = serde_json::json!({ "schema": crate::probe::SCHEMA, "state": "full", "runs": runs });
+    std::fs::write(file.path(), probe.to_string()).unwrap();
+    let figures = with_fio(&file, "").unwrap();
+    let names: Vec<String> = figures.figures.iter().map(|figure| figures.name(figure)).collect();
+    assert_eq!(names, ["random read 4 KiB QD4", "random write 4 KiB QD4"]);
+    assert_eq!(figures.notes, Vec::<String>::new(), "the state is known");
+}
+
+#[test]
 fn what_is_not_of_fio_is_refused() {
     let refused = |text: &str| {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -4,13 +4,15 @@ use super::topic::Topic;
 
 /// `nvlab fit`.
 pub const FIT: Topic = Topic {
-    names: &["fit", "figures", "priors", "held-out"],
+    names: &["fit", "figures", "priors", "held-out", "probe"],
     title: "From what is said of a drive to its design: figures, intervals, residuals",
     text: "\
 \x20 nvlab design new --figures mine.toml      a file of figures to fill in
 \x20 nvlab fit mine.toml -o drive.toml         the design; nvlab fit mine.toml --json for programs
 \x20 nvlab fit mine.toml fio-*.json --state steady
                                             with what fio measured (--output-format=json)
+\x20 nvlab probe /dev/nvme0n1; nvlab fit mine.toml nvme0n1.probe.json
+                                            with what nvlab has fio measure
 
 \x20 [drive]    name, capacity (\"1 TB\", or a list: siblings share flash and controller), interface
              (\"SATA\", \"PCIe 3.0 x4\"), class (client | data-centre), cells (TLC | QLC), layers,
@@ -35,6 +37,11 @@ Of fio's jobs, those in a closed loop with requests of one size, at random or in
 or both, are figures: their rates are fitted; their mean and 99th percentile are shown beside those
 simulated. Other jobs are named with what makes them different. fio does not say how the drive was
 prepared: without a state, what is assumed of writes is said below the tables.
+
+nvlab probe TARGET (a block device, a file, an NBD address) has fio measure patterns that each depend
+on few numbers: latency against size, a sweep of depths, streams; with --write SIZE --state STATE
+also writes, of so many bytes in all, after the target's name was typed. Reads of what was never
+written are answered without flash: fill a new drive first.
 
 Figures are simulated on a part of the drive that measures the same: smaller blocks where nothing
 is cleaned, a few of the dies where it is. Runs are kept: the same command goes on after an

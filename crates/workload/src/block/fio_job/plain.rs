@@ -45,6 +45,9 @@ impl FioJob {
             return Err("its reads have another size than its writes");
         }
         let Pace::Closed { depth } = spec.pace else { return Err("its requests come at given times") };
+        if spec.align.is_some_and(|align| align < block_bytes) {
+            return Err("its requests begin within blocks (blockalign)");
+        }
         match spec.jumps.is_some() || self.issue != Issue::default() {
             true => return Err("it pauses, is held to a rate, or takes what is done in batches"),
             false if spec.flush_every > 0 || spec.fua => return Err("it flushes or forces its writes"),
