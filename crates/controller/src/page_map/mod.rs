@@ -4,7 +4,7 @@
 //! another controller.
 //!
 //! Invariants
-//! 1. The map is as [`map`] says.
+//! 1. A physical unit is live iff the map points to it; what is written together is in `map`.
 //! 2. `table.live(block)` is the number of live units in the block.
 //! 3. A block is erased only after every copy that replaces its live units, and (without a protected buffer)
 //!    every newer version of its dead units, is programmed, or queued before the erase on the same die.
@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`config`] | its configuration |
 //! | [`stats`] | its statistics |
-//! | [`map`], `bit_set` | the map itself; a set of units |
+//! | `map`, `bit_set` | the map itself; a set of units |
 //! | `array` | blocks or superblocks: how blocks of the map correspond to blocks of the medium |
 //! | `writers`, `frontier` | the open blocks; their pages |
 //! | `spread` | which die the host's next page goes to |
