@@ -279,7 +279,7 @@ $("device").addEventListener("change", () => { chosen = Number($("device").value
 document.querySelectorAll("input[name=by]").forEach((radio) => radio.addEventListener("change", show));
 window.addEventListener("resize", show);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-if (!token) { say("Only to look at: the address that nvlab printed has the token for the controls."); }
+if (!token) { say("Read-only: the address that nvlab printed contains the token for the controls."); }
 
 const source = new EventSource("/events");
 source.onmessage = received;
