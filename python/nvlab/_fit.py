@@ -19,7 +19,7 @@ from ._text import Value, text_of
 class Fit:
     """The most probable design of a drive, and what the figures leave open."""
 
-    def __init__(self, found: dict[str, Any], notes: Sequence[str]) -> None:
+    def __init__(self, found: dict[str, Any], notes: Sequence[str], page: str) -> None:
         #: The design.
         self.design: Design = read_design(found["design"])
         #: A row for each figure, in base units: stated, simulated, how far it is off (a share) and whether it may be, between what
@@ -28,6 +28,10 @@ class Fit:
         #: A row for each number of the design: its most probable value, where nine of ten drives that fit have it, what is
         #: usual, and whether no figure depends on it.
         self.numbers = Table.of_columns(_numbers(found["numbers"]))
+        #: What to measure next: figures on which drives that fit differ most, between what they do, and the number that each narrows.
+        self.next: list[tuple[str, tuple[float, float], str]] = [
+            (one["figure"], (one["interval"][0], one["interval"][1]), one["number"]) for one in found["next"]
+        ]
         #: Figures that contradict physics, each other, or all others.
         self.doubts: list[str] = found["doubts"]
         #: What was assumed of measurements, and which of them are not compared.
@@ -37,11 +41,18 @@ class Fit:
             (other["differs"], read_design(other["design"])) for other in found["others"]
         ]
         self._text: str = found["design"]
+        self._page = page
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the design with its intervals as comments; a file that exists is replaced."""
         path = Path(path)
         path.write_text(self._text, encoding="utf-8")
+        return path
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Writes figures, numbers and what to measure next as a self-contained HTML page; one that exists is replaced."""
+        path = Path(path)
+        path.write_text(self._page, encoding="utf-8")
         return path
 
     def __str__(self) -> str:
@@ -92,10 +103,10 @@ def fit(
     `measured` are files of its JSON, `state` in which the drive was written to (`fresh`, `cache`, `after cache`, `full`, `steady`).
     `capacity` picks one of several siblings."""
     with Reporter(options.get("progress")) as reporter:
-        found, notes = _nvlab.fit_figures(
+        found, page, notes = _nvlab.fit_figures(
             Path(figures), [Path(file) for file in measured], state, capacity, seed, settings(options), reporter.report
         )
-    return Fit(json.loads(found), notes)
+    return Fit(json.loads(found), notes, page)
 
 
 class Choice:

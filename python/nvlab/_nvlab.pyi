@@ -45,7 +45,7 @@ def fit_figures(
     seed: int,
     settings: Settings,
     report: _Report | None,
-) -> tuple[str, list[str]]: ...
+) -> tuple[str, str, list[str]]: ...
 def choose_design(
     design: Design,
     free: Sequence[str],

@@ -74,7 +74,7 @@ impl From<ChooseError> for Trouble {
     }
 }
 
-/// Fits a drive to a file of figures and to files of fio; returns the answer, and what was assumed.
+/// Fits a drive to a file of figures and to files of fio; returns the answer, its page, and what was assumed.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "each is an argument of `nvlab.fit`")]
 fn fit_figures(
@@ -86,7 +86,7 @@ fn fit_figures(
     seed: u64,
     settings: PyRef<'_, Settings>,
     report: Option<Py<PyAny>>,
-) -> PyResult<(String, Vec<String>)> {
+) -> PyResult<(String, String, Vec<String>)> {
     let named = |text: &str| State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
     let known = || format!("state is one of {}", State::ALL.map(|(name, _)| name).join(", "));
     let state = state.map(|text| named(text).ok_or_else(|| Trouble::Input(known()))).transpose()?;
@@ -105,7 +105,8 @@ fn fit_figures(
     Watch::over(py, report, move |watch| {
         let runs = Watched { watch, engine: settings.engine(watch), force: settings.force };
         let found = answer(&figures, size, seed, &runs)?;
-        Ok((found.document().to_string(), figures.notes))
+        let page = nvlab_fit::fit::page::page(&found, &figures.notes);
+        Ok((found.document().to_string(), page, figures.notes))
     })
 }
 

@@ -29,6 +29,9 @@ pub struct Fit {
     /// Seed of the search
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+    /// Write the answer as a page to FILE
+    #[arg(long, value_name = "FILE", conflicts_with = "held_out")]
+    pub html: Option<PathBuf>,
     /// Instead of the design: predict each figure from all others
     #[arg(long)]
     pub held_out: bool,

@@ -9,6 +9,7 @@ use nvlab_design::toml_reader::FileError;
 use nvlab_fit::figures::Figures;
 use nvlab_fit::figures::amount::Unit;
 use nvlab_fit::fit::answer::answer;
+use nvlab_fit::fit::page;
 use nvlab_fit::fit::{Answer, Ended, FitError, Residual, Runs};
 use nvlab_fit::held_out::{self, Row};
 use nvlab_report::Format;
@@ -98,6 +99,11 @@ pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
     }
     for doubt in &found.doubts {
         output.warn(doubt);
+    }
+    if let Some(file) = &args.html {
+        std::fs::write(file, page::page(&found, &figures.notes))
+            .map_err(|error| Failure::machine(file.display(), &error))?;
+        output.note(format_args!("page: {}", file.display()));
     }
     if let Some(file) = file {
         write(&output, &file, &found)?;
@@ -210,6 +216,15 @@ fn people(output: &Output, found: &Answer, with_design: bool) {
     output.table(&numbers(found));
     for other in &found.others {
         output.print(format_args!("\nAnother design explains the figures as well: {}", other.differs));
+    }
+    for next in &found.next {
+        output.print(format_args!(
+            "{}measure next: {}: drives that fit do {}; it narrows {}",
+            if next == &found.next[0] { "\n" } else { "" },
+            next.what,
+            between(next.unit, next.between),
+            next.number
+        ));
     }
     if with_design {
         output.print(format_args!("\n{}", found.text));

@@ -1,5 +1,6 @@
 //! What is said of a fit: numbers with intervals, residuals, contradictions, other designs, the design file.
 
+use super::next::{Next, next};
 use super::posterior::{Mode, Posterior};
 use super::{FitError, Fitted, Runs, drives, fit, simulate};
 use crate::figures::amount::Unit;
@@ -98,6 +99,8 @@ pub struct Answer {
     pub residuals: Vec<Residual>,
     /// What contradicts physics, or another figure, or all others.
     pub doubts: Vec<String>,
+    /// What to measure next, what tells most first.
+    pub next: Vec<Next>,
     /// Designs that are as probable.
     pub others: Vec<Other>,
     /// The design file.
@@ -119,11 +122,14 @@ pub fn answer(figures: &Figures, size: usize, seed: u64, runs: &dyn Runs) -> Res
     let mut said: Vec<String> = doubts(figures).into_iter().map(|doubt| doubt.text).collect();
     said.extend(odd_ones(&fitted, &residuals)?);
     let others = others(&fitted, size, runs)?;
+    let known: Vec<_> =
+        figures.figures.iter().filter(|figure| figure.size == size).map(|figure| figure.what).collect();
+    let next = next(&model, &known, &draws, size);
     let text = file(&model, figures, &best[size], size, &numbers);
     Design::parse(&format!("{}.toml", figures.drive.name), &text, &[])?;
     let count = fitted.runs + others.iter().map(|other| other.simulated.len()).sum::<usize>();
     let name = figures.drive.name.clone();
-    Ok(Answer { name, numbers, residuals, doubts: said, others, text, runs: count })
+    Ok(Answer { name, numbers, residuals, doubts: said, next, others, text, runs: count })
 }
 
 /// The 5th and the 95th of a hundred.

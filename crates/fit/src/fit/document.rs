@@ -1,7 +1,7 @@
 //! The answer as JSON.
 
 use super::answer::Other;
-use super::{Answer, Number, Residual};
+use super::{Answer, Next, Number, Residual};
 use serde_json::{Value, json};
 
 impl Answer {
@@ -22,6 +22,7 @@ impl Answer {
                 "prior_only": number.is_prior_only, "source": number.source,
             })
         };
+        let next = |next: &Next| json!({ "figure": next.what, "interval": [next.between.0, next.between.1], "number": next.number });
         let other = |other: &Other| json!({ "differs": other.differs, "simulated": other.simulated, "design": other.text });
         json!({
             "schema": "nvlab.fit/1",
@@ -29,6 +30,7 @@ impl Answer {
             "residuals": self.residuals.iter().map(residual).collect::<Vec<_>>(),
             "numbers": self.numbers.iter().map(number).collect::<Vec<_>>(),
             "doubts": self.doubts,
+            "next": self.next.iter().map(next).collect::<Vec<_>>(),
             "others": self.others.iter().map(other).collect::<Vec<_>>(),
             "design": self.text,
             "runs": self.runs,

@@ -8,14 +8,18 @@
 //! | file | what |
 //! |---|---|
 //! | [`posterior`] | how probable a drive is; searches and draws |
-//! | `document` | the answer as JSON |
+//! | `document`, [`page`] | the answer as JSON and as a page |
+//! | `next` | what to measure next |
 //! | [`answer`] | what is said of it: numbers with intervals, residuals, contradictions, other designs, the file |
 
 pub mod answer;
 mod document;
+mod next;
+pub mod page;
 pub mod posterior;
 
 pub use answer::{Answer, Number, Residual};
+pub use next::Next;
 
 use crate::figures::Figures;
 use crate::model::twin::{self, Simulated};
