@@ -4,11 +4,12 @@
 //! everything else is durable, so an interrupted copy is not a heap.
 
 use crate::core::Core;
+use crate::domain::Persistence;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
 use crate::layout::{HEADERS, Header, LINE, PAGE, TYPES};
 use crate::locked::lock;
-use crate::memory::{Memory, Persistence};
+use crate::memory::Memory;
 use crate::mutex::locked;
 use crate::persist::Brand;
 use crate::place::Place;

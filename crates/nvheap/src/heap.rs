@@ -1,11 +1,12 @@
 //! Opening a heap and running transactions on it.
 
 use crate::core::{CLOCK_STEP, Core, Slot, write_header};
+use crate::domain::Persistence;
 use crate::error::{Error, Result};
 use crate::inspect::{self, Check};
 use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::locked::{lock, open_locked};
-use crate::memory::{Memory, Persistence};
+use crate::memory::Memory;
 use crate::mutex::locked;
 use crate::persist::{Brand, Shape, words};
 use crate::place::{self, Place};

@@ -98,6 +98,7 @@ mod collect;
 pub mod collections;
 mod compare;
 mod core;
+mod domain;
 mod error;
 mod hash;
 mod heap;
@@ -133,13 +134,13 @@ mod vec;
 mod wait;
 
 pub use collections::{Key, PBTreeMap, PHashMap, PList};
+pub use domain::Persistence;
 pub use error::{Error, Result};
 pub use heap::{Heap, Options, Stat};
 pub use inspect::{
     BlockSize, Check, Compacted, Cycle, Inspection, Limits, Reference, Summary, Unreachable, Value, compact,
     compact_with_checksums,
 };
-pub use memory::Persistence;
 pub use migrate::{Migration, migrate};
 pub use nvlab_nvheap_derive::Persist;
 pub use persist::{Brand, Pair, Persist, Shape};

@@ -35,6 +35,7 @@ use crate::hash::hash_words;
 use crate::layout::LINE;
 use crate::memory::Memory;
 use crate::renewal::Renewal;
+use std::cell::RefCell;
 
 pub(crate) const LINE_WORDS: usize = LINE as usize / 8;
 pub(crate) const HEAD: usize = 3;
@@ -133,48 +134,72 @@ fn read_one(memory: &Memory, identity: u64, at: u64, end: u64, epoch: u64) -> Re
 
 /// Starts to write back every line that the records of a half changed at home, with the checksums of these lines.
 pub(crate) fn write_back(memory: &Memory, half: u64, bytes: u64) -> Result<()> {
-    // Lines that many transactions change are flushed once; a filter of constant size finds most of them.
+    match memory.sums() {
+        None => write_back_changes(
+            memory,
+            half,
+            bytes,
+            |_, _| Ok(()),
+            |line| {
+                memory.write_back_line(line);
+                Ok(())
+            },
+        ),
+        Some(sums) => {
+            let renewal = RefCell::new(Renewal::new(sums, memory));
+            let entries = |home, words| renewal.borrow_mut().entries(home, words);
+            write_back_changes(memory, half, bytes, entries, |line| renewal.borrow_mut().changed(line))?;
+            renewal.into_inner().finish()
+        }
+    }
+}
+
+/// Calls `changed(home, words)` for every change of the records of a half, and `line` for every line of it: once for most of those that
+/// many transactions change.
+#[inline(always)]
+fn write_back_changes(
+    memory: &Memory,
+    half: u64,
+    bytes: u64,
+    changed: impl Fn(u64, usize) -> Result<()>,
+    line: impl Fn(u64) -> Result<()>,
+) -> Result<()> {
+    // A filter of constant size.
     const FILTER: usize = 2048;
     const AHEAD_BYTES: u64 = 1024;
     let mut seen = [u64::MAX; FILTER];
-    let mut renewal = memory.sums().map(|sums| Renewal::new(sums, memory));
-    let mut at = half;
-    while at < half + bytes {
-        let count = memory.settled(at, HEAD)?[2] as u32 as usize;
+    let (mut rest, mut ahead) = (memory.settled(half, (bytes / 8) as usize)?, half + AHEAD_BYTES);
+    while !rest.is_empty() {
+        let count = rest[2] as u32 as usize;
         assert!(
-            count >= LINE_WORDS && at + count as u64 * 8 <= half + bytes,
-            "a record of {count} words at {at}"
+            count >= LINE_WORDS && count <= rest.len(),
+            "a record of {count} words, {} before the end",
+            rest.len()
         );
+        let (record, next) = rest.split_at(count);
         // Stored past the caches, they come from memory.
-        let (mut ahead, end) = (at + AHEAD_BYTES, at + AHEAD_BYTES + count as u64 * 8);
-        while ahead < end.min(half + bytes) {
+        for _ in 0..count / LINE_WORDS {
             memory.prefetch_to_read(ahead);
             ahead += LINE;
         }
-        let record = memory.settled(at, count)?;
         let record = match continues(record) {
             Some((body, count)) => memory.settled(body, count as usize)?,
             None => record,
         };
         for_each(record, |home, words| {
-            if let Some(renewal) = &mut renewal {
-                renewal.entries(home, words.len())?;
-            }
-            let (mut line, end) = (home / LINE, home + words.len() as u64 * 8);
-            while line * LINE < end {
-                let place = &mut seen[line as usize % FILTER];
-                if *place != line {
-                    *place = line;
-                    match &mut renewal {
-                        Some(renewal) => renewal.changed(line * LINE)?,
-                        None => memory.write_back_line(line * LINE),
-                    }
+            changed(home, words.len())?;
+            let (mut at, end) = (home / LINE * LINE, home + words.len() as u64 * 8);
+            while at < end {
+                let place = &mut seen[(at / LINE) as usize % FILTER];
+                if *place != at {
+                    *place = at;
+                    line(at)?;
                 }
-                line += 1;
+                at += LINE;
             }
             Ok(())
         })?;
-        at += count as u64 * 8;
+        rest = next;
     }
-    renewal.iter_mut().try_for_each(Renewal::finish)
+    Ok(())
 }

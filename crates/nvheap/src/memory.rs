@@ -3,56 +3,20 @@
 //!
 //! The mapping of a file covers the maximum size of the heap; the file is shorter, and grows without moving.
 
+use crate::domain::{Domain, Persistence, domain};
 use crate::error::{Error, Result};
 use crate::layout::LINE;
 use crate::place::Place;
 use crate::region::Region;
-use crate::simulated::Simulated;
 use crate::snapshot::Snapshots;
 use crate::sums::Sums;
 use crate::sync::AtomicU64;
 #[cfg(not(test))]
 use nvlab_os::stores::copy_racing;
-use nvlab_os::{Flush, Mapping, file, stores};
+use nvlab_os::{Mapping, file, stores};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// How the stores of a heap are made durable.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub enum Persistence {
-    /// Cache-line flushes if the file lies in memory (DAX: survives power loss; tmpfs: a killed process, not power loss),
-    /// fences only in a memory window, msync elsewhere.
-    #[default]
-    Detect,
-    /// Flushes with this instruction. Refused for a file on a disk, where flushed lines only reach the page cache.
-    Lines(Flush),
-    /// The caches themselves are persistent (eADR): fences only. The program guarantees that: it is not detected.
-    /// Refused for a file on a disk.
-    Caches,
-    /// msync: for every file and block device, at the cost of a system call for each transaction. Refused in a memory
-    /// window, whose device msync does not reach.
-    Sync,
-    /// Neither flushes nor fences: a killed program loses nothing, a power cut or a crash of the system may leave the
-    /// file damaged. Transactions are still atomic and isolated. For heaps that need not survive a restart.
-    Process,
-    /// A simulated cache, for tests.
-    Simulated(Arc<Simulated>),
-}
-
-/// The persistence domain of a heap.
-#[derive(Clone, Debug)]
-pub(crate) enum Domain {
-    Lines(Flush),
-    Caches,
-    Sync,
-    Process,
-    /// Of recoverable memory.
-    Log,
-    Simulated(Arc<Simulated>),
-}
 
 /// What holds the bytes.
 #[derive(Debug)]
@@ -310,6 +274,12 @@ impl Memory {
     pub unsafe fn load_checked(&self, from: *const u64, into: *mut u64, words: usize) {
         // SAFETY: both sides have the words.
         unsafe { copy_racing(into, from, words) };
+        self.has_read(words);
+    }
+
+    /// Words were read in place.
+    #[inline(always)]
+    pub fn has_read(&self, words: usize) {
         if let Domain::Simulated(simulated) = &self.domain {
             simulated.read(words * 8);
         }
@@ -344,7 +314,19 @@ impl Memory {
     /// Copies words into the file. The caller holds the lock of what they belong to.
     #[inline]
     pub fn store(&self, at: u64, words: &[u64]) -> Result<()> {
-        let into = self.check(at, words.len() as u64 * 8)?;
+        self.check(at, words.len() as u64 * 8)?;
+        // SAFETY: they lie in the file.
+        unsafe { self.store_checked(at, words) };
+        Ok(())
+    }
+
+    /// The same of words that are known to lie in the file.
+    ///
+    /// # Safety
+    /// They do.
+    #[inline(always)]
+    pub unsafe fn store_checked(&self, at: u64, words: &[u64]) {
+        let into = self.at(at).cast::<u64>();
         // SAFETY: both sides have the words, and readers that race find out by the lock's version.
         unsafe {
             match words {
@@ -353,7 +335,6 @@ impl Memory {
                 _ => copy_racing(into, words.as_ptr(), words.len()),
             }
         }
-        Ok(())
     }
 
     /// Words whose lock the caller holds, so that no other thread changes them.
@@ -469,38 +450,6 @@ impl Memory {
     fn contents(&self) -> &[u8] {
         // SAFETY: bytes of the file; simulated heaps are used by one thread, which is here.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes() as usize) }
-    }
-}
-
-/// How a file is made durable as requested; refused where that would have no effect.
-fn domain(persistence: &Persistence, path: &Path, place: Place, in_memory: bool) -> Result<Domain> {
-    let refuse = |what: &str| {
-        Err(Error::NotPersistent(format!(
-            "{} is on a disk: {what} leave its changes in the page cache; use Persistence::Sync",
-            path.display()
-        )))
-    };
-    match persistence {
-        // A store to a window is durable when it is done.
-        Persistence::Detect if place == Place::Window => Ok(Domain::Caches),
-        Persistence::Detect => match Flush::detect().filter(|_| in_memory) {
-            Some(flush) => Ok(Domain::Lines(flush)),
-            None => Ok(Domain::Sync),
-        },
-        Persistence::Lines(_) if !in_memory => refuse("cache-line flushes"),
-        Persistence::Caches if !in_memory => refuse("persistent caches"),
-        Persistence::Lines(flush) if !flush.is_supported() => {
-            Err(Error::Invalid(format!("this processor has no {flush:?}")))
-        }
-        Persistence::Lines(flush) => Ok(Domain::Lines(*flush)),
-        Persistence::Caches => Ok(Domain::Caches),
-        Persistence::Sync if place == Place::Window => Err(Error::NotPersistent(format!(
-            "{} is a memory window: msync does not reach its device; use Persistence::Detect",
-            path.display()
-        ))),
-        Persistence::Sync => Ok(Domain::Sync),
-        Persistence::Process => Ok(Domain::Process),
-        Persistence::Simulated(simulated) => Ok(Domain::Simulated(simulated.clone())),
     }
 }
 

@@ -11,11 +11,12 @@
 //! change, in more than one transaction; a crash between two of them leaves a heap of two versions, which no program
 //! can open.
 
+use crate::domain::Persistence;
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options, difference, run};
 use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::locked::open_locked;
-use crate::memory::{Memory, Persistence};
+use crate::memory::Memory;
 use crate::persist::{Brand, Shape};
 use crate::place::{self, Place};
 use crate::recover;

@@ -1,9 +1,10 @@
 //! Heaps in segments of recoverable memory; its log makes their commits durable.
 
+use crate::domain::Persistence;
 use crate::error::{Error, Result};
 use crate::heap::{Heap, Options};
 use crate::layout::TYPES;
-use crate::memory::{Memory, Persistence};
+use crate::memory::Memory;
 use crate::persist::Brand;
 use crate::place;
 use crate::region::Region;

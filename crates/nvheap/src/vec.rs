@@ -8,7 +8,7 @@ use crate::tx::{ArrayShape, LIVE_AT, RawTx, Tx, freeze, with_current};
 use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::{needs_drop, offset_of};
+use std::mem::{ManuallyDrop, needs_drop, offset_of};
 use std::num::NonZeroU64;
 
 /// A growable array whose elements are locked and copied one by one, or, in a large one, about 1 KiB of them at a
@@ -39,6 +39,11 @@ impl<T, H: Brand> PVec<T, H> {
     /// True if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// One whose words were read: it owns nothing.
+    pub(crate) fn lent([block, len, capacity]: [u64; 3]) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(PVec { block: NonZeroU64::new(block), len, capacity, of: PhantomData })
     }
 
     /// Its block and length: what differs when it was replaced by another in this transaction.
@@ -245,6 +250,21 @@ impl<T: Persist<H>, H: Brand> PVec<T, H> {
     pub(crate) fn get<'t>(&self, tx: &'t Tx<'_, H>, index: usize) -> Result<Read<'t, T>> {
         let (lock, home) = self.element(tx.raw, index)?;
         read_value::<T, H>(tx.raw, lock, home)
+    }
+
+    /// The same, where elements are words of which every pattern is a value.
+    #[inline]
+    pub(crate) fn word(&self, tx: &Tx<'_, H>, index: usize) -> Result<u64> {
+        const { assert!(size_of::<T>() == 8 && T::ANY_BYTES) }
+        let (lock, home) = self.element(tx.raw, index)?;
+        if let Some(element) = tx.raw.value_in_place(lock, home, 1, None)?
+            && let Some([word]) = element.read([0])?
+        {
+            return Ok(word);
+        }
+        let element = read_value::<T, H>(tx.raw, lock, home)?;
+        // SAFETY: eight bytes, all of them initialised.
+        Ok(unsafe { *std::ptr::from_ref(&*element).cast::<u64>() })
     }
 
     /// An element, borrowed mutably. The array itself does not change, so a shared borrow of it suffices.

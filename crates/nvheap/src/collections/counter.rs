@@ -13,6 +13,12 @@ const STRIPES: usize = 8;
 pub(super) struct Stripe(NonZeroU64);
 
 impl Stripe {
+    /// That which a counter's word leads to.
+    #[inline]
+    pub fn of(word: u64) -> Option<Stripe> {
+        NonZeroU64::new(word).map(Stripe)
+    }
+
     #[inline]
     pub fn add<H: Brand>(self, tx: &Tx<'_, H>, more: i64) -> Result<()> {
         let mut count = write::<u64, H>(tx.raw, self.0)?;
@@ -34,8 +40,9 @@ impl<H: Brand> Counter<H> {
         Counter { stripes: [const { None }; STRIPES] }
     }
 
+    /// The word of this thread's stripe.
     #[inline]
-    fn mine(tx: &Tx<'_, H>) -> usize {
+    pub fn mine(tx: &Tx<'_, H>) -> usize {
         tx.raw.context.slot % STRIPES
     }
 

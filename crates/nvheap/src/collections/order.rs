@@ -24,6 +24,11 @@ impl Order {
     pub const EMPTY: Order = Order(0xedcb_a987_6543_2100);
 
     #[inline]
+    pub fn of(word: u64) -> Order {
+        Order(word)
+    }
+
+    #[inline]
     pub fn count(self) -> usize {
         (self.0 & 15) as usize
     }

@@ -9,10 +9,11 @@
 use super::Inspection;
 use super::survey::{Survey, View};
 use crate::core::write_header;
+use crate::domain::Persistence;
 use crate::error::{Error, Result};
 use crate::layout::{Header, Layout, PAGE, TYPES};
 use crate::locked::open_locked;
-use crate::memory::{Memory, Persistence};
+use crate::memory::Memory;
 use crate::place::Place;
 use crate::pointer::pack;
 use crate::renewal::Renewal;

@@ -24,7 +24,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::layout::LINE;
 use crate::persist::{Brand, Branded, Confined, Persist, block_id};
-use crate::tx::{Private, RawTx, value_at};
+use crate::tx::{Private, RawTx, freeze, value_at};
 pub(crate) use guard::Room;
 use std::mem::needs_drop;
 use std::num::NonZeroU64;
@@ -136,6 +136,36 @@ pub(crate) fn peek<'a, T: Persist<H>, H: Brand>(
     is_value::<T, H>(tx, value_at(at), data)?;
     // SAFETY: a value. Callers, which are the collections, change no object while they look at one.
     Ok(unsafe { &*data.cast::<T>() })
+}
+
+/// Words of an object whose every pattern is a value, given by their indices.
+#[inline(always)]
+pub(crate) fn words<T: Persist<H>, H: Brand, const N: usize>(
+    tx: RawTx<'_>,
+    word: NonZeroU64,
+    indices: [usize; N],
+) -> Result<[u64; N]> {
+    const { assert!(T::ANY_BYTES) }
+    if let Some(object) = tx.in_place(offset(word), words_of::<T>(), tag(word))?
+        && let Some(words) = object.read(indices)?
+    {
+        return Ok(words);
+    }
+    copied_words::<T, H, N>(tx, word, indices)
+}
+
+#[inline(never)]
+fn copied_words<T: Persist<H>, H: Brand, const N: usize>(
+    tx: RawTx<'_>,
+    word: NonZeroU64,
+    indices: [usize; N],
+) -> Result<[u64; N]> {
+    let mut room = Room::<T>::new();
+    let value = std::ptr::from_ref(peek::<T, H>(tx, word, &mut room)?).cast::<u64>();
+    freeze(value.cast_mut());
+    assert!(indices.iter().all(|&index| index < words_of::<T>()), "{indices:?}");
+    // SAFETY: words of the value.
+    Ok(indices.map(|index| unsafe { *value.add(index) }))
 }
 
 /// A value that a lock protects, for reading.

@@ -23,6 +23,7 @@ use crate::lock;
 use crate::pointer::offset;
 use crate::strays;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 /// The balance of what a private copy changes.
 fn add_shadow(core: &Core, shadow: &Shadow, into: &mut Balances) -> Result<()> {
@@ -91,6 +92,19 @@ impl RawTx<'_> {
     pub fn has_changed(self, word: NonZeroU64) -> Result<bool> {
         let lock = lock::load(self.core().memory.lock_word(offset(word))?);
         Ok(!lock.is_free() && lock.index_of(self.core().base, self.context.slot).is_some())
+    }
+
+    /// How many objects it has read.
+    #[inline]
+    pub fn reads(self) -> usize {
+        self.context.state().reads.len()
+    }
+
+    /// Whether these reads are of objects that nobody has changed since, nor this transaction.
+    #[inline]
+    pub fn are_unchanged(self, reads: Range<usize>) -> bool {
+        let state = self.context.state();
+        state.reads.get(reads).is_some_and(|reads| reads.iter().all(|read| read.now() == read.version))
     }
 
     /// Before a commit: refuses pointers that are not this transaction's.

@@ -15,10 +15,15 @@ use crate::error::{Error, Result};
 use crate::layout::{LINE, PAGE};
 use crate::lock::{CLOCK_MAX, Word};
 use crate::log::{self, RECORD_WORDS_MAX};
+use crate::region::Region;
 use crate::space::{self, Active, Kind};
 use crate::wait::back_off;
 use nvlab_os::barrier;
 use std::sync::atomic::Ordering;
+
+/// A result whose error is in a box, so that it is returned in a register: a result in memory is a store, and what is stored behind
+/// the fence waits for it.
+type Thin<T> = std::result::Result<T, Box<Error>>;
 
 impl<'t> RawTx<'t> {
     /// A transaction begins.
@@ -43,19 +48,18 @@ impl<'t> RawTx<'t> {
 
     /// Makes all changes durable and visible at once. After an error nothing has changed and the transaction has
     /// ended.
-    // An error in a box is returned in a register: whatever is stored behind the fence waits for it.
-    pub fn commit(self) -> std::result::Result<(), Box<Error>> {
+    pub fn commit(self) -> Thin<()> {
         match self.try_commit() {
             Ok(()) => Ok(()),
             Err(error) => {
                 self.abort();
-                Err(Box::new(error))
+                Err(error)
             }
         }
     }
 
     #[inline]
-    fn try_commit(self) -> Result<()> {
+    fn try_commit(self) -> Thin<()> {
         let mut state = self.context.state();
         if !state.dead.is_empty() && state.doomed.is_none() {
             drop(state);
@@ -63,7 +67,7 @@ impl<'t> RawTx<'t> {
             state = self.context.state();
         }
         if let Some(error) = &state.doomed {
-            return Err(error.clone());
+            return Err(Box::new(error.clone()));
         }
         if state.held.is_empty() && state.words.is_empty() {
             // Its reads are of one moment.
@@ -75,7 +79,7 @@ impl<'t> RawTx<'t> {
     }
 
     #[inline]
-    fn commit_in(self, state: &mut State) -> Result<()> {
+    fn commit_in(self, state: &mut State) -> Thin<()> {
         self.validate(state)?;
         self.audit(state)?;
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
@@ -86,41 +90,16 @@ impl<'t> RawTx<'t> {
             self.end(state);
             return Ok(());
         }
-        // A region has a log of another size.
-        if state.record.bytes() > core.layout.half_bytes && core.memory.region().is_none() {
-            self.take_overflow(state)?;
-        }
         let last = slot.clock.load(Ordering::Relaxed);
         let clock = state.held.iter().map(|held| held.before.clock()).fold(last, u64::max) + 1;
         if clock > core.limit.load(Ordering::Relaxed) {
             assert!(clock < CLOCK_MAX, "clock {clock}");
             core.raise_limit(clock)?;
         }
-        let has_more = state.has_more();
-        let done = match core.memory.region() {
-            None => {
-                let epoch = self.enter_epoch(state)?;
-                // Behind the fence nothing is stored that need not be: what is waits for it, and the processor has room for a few
-                // dozen stores. Once that is full, it does not get to what the next transaction loads.
-                let written = self.write(state, clock, epoch).and_then(|record| match record {
-                    Some(record) => core.memory.fence(&[record]),
-                    None => Ok(()),
-                });
-                written.and_then(|()| self.apply(state))
-            }
-            Some(region) => {
-                self.enter(1);
-                let prepared = region.prepare(&mut state.record.homes());
-                let prepared = prepared.inspect_err(|_| slot.committing.store(0, Ordering::Release))?;
-                let filled = region.fill(&state.streamed);
-                self.prepare_end(state, clock);
-                filled.and_then(|()| self.apply(state)).and_then(|()| region.commit(prepared))
-            }
+        let has_more = match core.memory.region() {
+            None => self.commit_to_log(state, clock)?,
+            Some(region) => self.commit_to_region(region, state, clock)?,
         };
-        if let Err(error) = done {
-            slot.committing.store(0, Ordering::Release);
-            return core.fail(Err(error));
-        }
         let free = Word::free(clock, self.context.slot);
         state.held.iter().for_each(|held| held.release(free));
         slot.committing.store(0, Ordering::Release);
@@ -135,26 +114,71 @@ impl<'t> RawTx<'t> {
         Ok(())
     }
 
-    /// The changed words of every private copy.
+    /// Makes the record durable and brings the changes home; whether more is to be done.
+    #[inline(always)]
+    fn commit_to_log(self, state: &mut State, clock: u64) -> Thin<bool> {
+        let memory = &self.core().memory;
+        if state.record.bytes() > self.core().layout.half_bytes {
+            self.take_overflow(state)?;
+        }
+        let has_more = state.has_more();
+        let epoch = self.enter_epoch(state)?;
+        // Behind the fence nothing is stored that need not be: what is waits for it, and the processor has room for a few
+        // dozen stores. Once that is full, it does not get to what the next transaction loads.
+        let written = self.write(state, clock, epoch).and_then(|record| match record {
+            Some(record) => memory.fence(&[record]).map_err(Box::new),
+            None => Ok(()),
+        });
+        match written {
+            Ok(()) => self.apply(state),
+            Err(error) => return Err(self.has_failed(error)),
+        }
+        Ok(has_more)
+    }
+
+    /// The same where the log is that of recoverable memory, which has another size.
+    #[inline(never)]
+    fn commit_to_region(self, region: &Region, state: &mut State, clock: u64) -> Thin<bool> {
+        self.enter(1);
+        let prepared = region.prepare(&mut state.record.homes());
+        let slot = &self.core().slots[self.context.slot];
+        let prepared = prepared.inspect_err(|_| slot.committing.store(0, Ordering::Release))?;
+        let filled = region.fill(&state.streamed);
+        self.prepare_end(state, clock);
+        let done = filled.and_then(|()| {
+            self.apply(state);
+            region.commit(prepared)
+        });
+        done.map_err(|error| self.has_failed(error.into()))?;
+        Ok(state.has_more())
+    }
+
+    /// It is not known what is durable.
+    #[cold]
+    fn has_failed(self, error: Box<Error>) -> Box<Error> {
+        self.core().slots[self.context.slot].committing.store(0, Ordering::Release);
+        let _ = self.core().fail::<()>(Err((*error).clone()));
+        error
+    }
+
+    /// The changed words of every private copy, all of which lie in the file.
     #[inline]
     fn build(self, state: &mut State) -> Result<()> {
+        let memory = &self.core().memory;
         state.record.begin();
         for shadow in &state.shadows {
             if shadow.words == 0 {
                 continue;
             }
             let words = private_words(shadow.data, shadow.words as usize);
-            if shadow.is_new() {
-                state.record.push(shadow.home, words);
-            } else {
-                state.record.push_changed(
-                    shadow.home,
-                    self.core().memory.held(shadow.home, words.len())?,
-                    words,
-                );
+            let old = memory.held(shadow.home, words.len())?;
+            match shadow.is_new() {
+                true => state.record.push(shadow.home, words),
+                false => state.record.push_changed(shadow.home, old, words),
             }
         }
         for &(home, word) in &state.words {
+            memory.word(home)?;
             state.record.push(home, &[word]);
         }
         Ok(())
@@ -201,12 +225,13 @@ impl<'t> RawTx<'t> {
 
     /// Writes the changes home.
     #[inline(always)]
-    fn apply(self, state: &State) -> Result<()> {
+    fn apply(self, state: &State) {
         let memory = &self.core().memory;
         if memory.snapshots.is_any() {
             self.save_homes(state);
         }
-        state.record.apply(memory)
+        // SAFETY: `build` found that they lie in the file.
+        unsafe { state.record.apply(memory) }
     }
 
     #[cold]
@@ -218,7 +243,7 @@ impl<'t> RawTx<'t> {
 
     /// Announces that a commit is in progress in the current epoch, which has room for the record.
     #[inline]
-    fn enter_epoch(self, state: &State) -> Result<u64> {
+    fn enter_epoch(self, state: &State) -> Thin<u64> {
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         loop {
             let epoch = core.epoch.load(Ordering::Acquire);
@@ -241,7 +266,7 @@ impl<'t> RawTx<'t> {
 
     /// Writes the record; returns where it lies unless it is durable already.
     #[inline]
-    fn write(self, state: &mut State, clock: u64, epoch: u64) -> Result<Option<(u64, u64)>> {
+    fn write(self, state: &mut State, clock: u64, epoch: u64) -> Thin<Option<(u64, u64)>> {
         let (core, slot) = (self.core(), &self.core().slots[self.context.slot]);
         let tail = &slot.tails[(epoch & 1) as usize];
         let offset = tail.load(Ordering::Relaxed);

@@ -3,9 +3,9 @@
 //! * A change locks its object at once and works on a private copy; nothing uncommitted reaches the file. A
 //!   transaction that finds a lock gives up and retries, so none waits for a lock while holding one for long: no
 //!   deadlock.
-//! * A read copies the object and checks its version before and after. All reads of a transaction are of one moment:
-//!   an object with a version that this thread has not seen makes it check the earlier reads again. So a transaction
-//!   never sees a state that no order of transactions explains, even if it is to be retried.
+//! * A read copies the object, or loads some of its words, and checks its version before and after. All reads of a
+//!   transaction are of one moment: an object with a version that this thread has not seen makes it check the earlier
+//!   reads again. So a transaction never sees a state that no order of transactions explains, even if it is to be retried.
 //! * A commit checks the reads once more, writes one record, waits for memory once, copies the changes home and
 //!   releases the locks.
 //!
@@ -19,6 +19,7 @@ mod commit;
 mod cut;
 mod destroy;
 mod header;
+mod in_place;
 mod lease;
 mod own;
 mod record;
@@ -32,6 +33,7 @@ pub(crate) use crate::block::{ArrayShape, CAPACITY_AT, LIVE_AT, Meta, STRONG_MAX
 pub(crate) use cut::Cut;
 pub(crate) use destroy::{List, list_at};
 pub(crate) use header::Header;
+pub(crate) use in_place::InPlace;
 pub(crate) use lease::{Lease, any_lease, end_lease, is_elsewhere, is_inside, lease, with_current};
 use own::Lent;
 use shadow::Shadow;

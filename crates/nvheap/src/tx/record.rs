@@ -1,6 +1,5 @@
 //! A record under construction: the changes of a transaction, as written to the log.
 
-use crate::error::Result;
 use crate::log::{self, CHANGE_WORDS_MAX, COUNT_BITS, HEAD, LINE_WORDS};
 use crate::memory::Memory;
 use nvlab_os::stores;
@@ -14,25 +13,25 @@ const PART_WORDS: usize = u64::BITS as usize;
 /// Which words differ, of as many on both sides, at most [`PART_WORDS`].
 #[inline(always)]
 fn differing(old: &[u64], new: &[u64]) -> u64 {
-    let (old_lines, old_rest) = old.as_chunks::<LINE_WORDS>();
-    let (lines, rest) = new.as_chunks::<LINE_WORDS>();
-    let mut mask = 0;
-    for (i, (old, new)) in old_lines.iter().zip(lines).enumerate() {
-        mask |= u64::from(stores::differing_words(old, new)) << (i * LINE_WORDS);
+    let words = new.len();
+    assert!(old.len() == words && words <= PART_WORDS, "{} and {words} words", old.len());
+    if words < LINE_WORDS {
+        let pairs = old.iter().zip(new).enumerate();
+        return pairs.fold(0, |mask, (k, (old, new))| mask | u64::from(old != new) << k);
     }
-    if rest.is_empty() {
-        return mask;
+    let line = |first: usize| {
+        // SAFETY: callers ask for eight words that there are.
+        let [old, new] =
+            [old, new].map(|words| unsafe { &*words.as_ptr().add(first).cast::<[u64; LINE_WORDS]>() });
+        u64::from(stores::differing_words(old, new)) << first
+    };
+    let (mut mask, mut first) = (0, 0);
+    while first + LINE_WORDS <= words {
+        mask |= line(first);
+        first += LINE_WORDS;
     }
-    match (old.last_chunk(), new.last_chunk()) {
-        // The last eight words, of which the first ones have been compared.
-        (Some(old), Some(last)) => {
-            mask | u64::from(stores::differing_words(old, last)) << (new.len() - LINE_WORDS)
-        }
-        _ => {
-            let pairs = old_rest.iter().zip(rest).enumerate();
-            pairs.fold(0, |mask, (k, (old, new))| mask | u64::from(old != new) << k)
-        }
-    }
+    // The last eight words, of which the first ones may have been compared.
+    mask | line(words - LINE_WORDS)
 }
 
 /// A gap of one word costs no more than another header.
@@ -96,7 +95,11 @@ impl Record {
         unsafe {
             let at = self.words.as_mut_ptr().add(len);
             at.write((home / 8) << COUNT_BITS | words.len() as u64);
-            stores::copy_racing(at.add(1), words.as_ptr(), words.len());
+            match words {
+                // What most changes are.
+                &[word] => at.add(1).write(word),
+                _ => stores::copy_racing(at.add(1), words.as_ptr(), words.len()),
+            }
             self.words.set_len(len + 1 + words.len());
         }
     }
@@ -183,21 +186,31 @@ impl Record {
         &self.words
     }
 
-    /// Where the changes lie: first byte and bytes.
-    pub fn homes(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
+    /// The changes: where they lie, and the words.
+    #[inline(always)]
+    fn changes(&self) -> impl Iterator<Item = (u64, &[u64])> + Clone {
         let mut rest = &self.words[HEAD..];
         std::iter::from_fn(move || {
             let (&head, after) = rest.split_first().filter(|&(&head, _)| head != 0)?;
-            let words = head as usize & CHANGE_WORDS_MAX;
-            rest = &after[words..];
-            Some(((head >> COUNT_BITS) * 8, words as u64 * 8))
+            let (words, next) = after.split_at(head as usize & CHANGE_WORDS_MAX);
+            rest = next;
+            Some(((head >> COUNT_BITS) * 8, words))
         })
     }
 
+    /// Where the changes lie: first byte and bytes.
+    pub fn homes(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
+        self.changes().map(|(home, words)| (home, words.len() as u64 * 8))
+    }
+
     /// Brings the changes home.
-    #[inline]
-    pub fn apply(&self, memory: &Memory) -> Result<()> {
-        log::for_each(&self.words, |home, words| memory.store(home, words))
+    ///
+    /// # Safety
+    /// They lie in the file.
+    #[inline(always)]
+    pub unsafe fn apply(&self, memory: &Memory) {
+        // SAFETY: passed on.
+        self.changes().for_each(|(home, words)| unsafe { memory.store_checked(home, words) });
     }
 
     /// Whether it takes more memory than is kept for the next one.

@@ -15,6 +15,21 @@ pub(super) struct Source<'m> {
     words: usize,
 }
 
+impl<'m> Source<'m> {
+    /// The type that the header behind the lock says.
+    #[inline(always)]
+    pub fn tag(&self) -> Option<u16> {
+        self.meta.map(|meta| Meta(meta.load(Ordering::Relaxed)).tag())
+    }
+
+    /// The words where they lie.
+    #[inline(always)]
+    pub fn words(&self) -> &'m [AtomicU64] {
+        // SAFETY: they lie in the file, aligned; every access to them is as of `Memory::word`.
+        unsafe { std::slice::from_raw_parts(self.from.cast(), self.words) }
+    }
+}
+
 impl<'t> RawTx<'t> {
     /// What is to be read: the value of an object, if it has a type, or words that a lock protects.
     #[inline(always)]
@@ -52,7 +67,7 @@ impl<'t> RawTx<'t> {
     /// `into` has room for the words.
     #[inline(always)]
     pub(super) unsafe fn copy(self, source: &Source<'_>, into: *mut u64) -> Option<u16> {
-        let found = source.meta.map(|meta| Meta(meta.load(Ordering::Relaxed)).tag());
+        let found = source.tag();
         // SAFETY: the source lies in the file; the caller answers for the other side.
         unsafe { self.core().memory.load_checked(source.from, into, source.words) };
         fence(Ordering::Acquire);

@@ -1,7 +1,8 @@
 //! Insertion and removal.
 
+use super::head::Step;
 use super::node::{Child, ENTRIES_MIN, Entries, Inner, MERGED_MAX, Node, SPLIT};
-use super::{PBTreeMap, Path, peek_inner, write_inner, write_leaf};
+use super::{PBTreeMap, Path, peek_inner, step, write_inner, write_leaf};
 use crate::collections::key::Key;
 use crate::error::Result;
 use crate::persist::{Brand, Persist};
@@ -26,32 +27,30 @@ pub(super) fn insert<K: Key<H>, V: Persist<H>, H: Brand>(
     };
     let mut path = Path::new();
     for _ in 0..height {
-        let mut room = Room::new();
-        let inner = peek_inner::<K, V, H>(tx, at, &mut room)?;
-        match inner.keys.search(|other| other.compare_keys(tx, &key))? {
-            Ok(position) => {
+        match step::<K, V, H>(tx, at, |other| other.compare_keys(tx, &key))? {
+            Step::Found(position) => {
                 return Ok(Some(write_inner::<K, V, H>(tx, at)?.entries.replace(position, key, value).1));
             }
-            Err(position) => {
+            Step::Below(position, child, _) => {
                 path.push(at, position);
-                at = inner.child(tx, position)?;
+                at = child;
             }
         }
     }
     let mut leaf = write_leaf::<K, V, H>(tx, at)?;
     match leaf.search(|other| other.compare_keys(tx, &key))? {
         Ok(position) => return Ok(Some(leaf.replace(position, key, value).1)),
-        Err(position) => insert_at(map, tx, path, leaf, position, key, value)?,
+        Err(position) => insert_at(map, tx, |_| Ok(path), leaf, position, key, value)?,
     }
     map.count(tx, stripe, 1).map(|()| None)
 }
 
-/// Inserts an entry at a position of the leaf at the end of a path. It is not counted.
+/// Inserts an entry at a position of a leaf, to which `path` finds the way of a key if it has to be split. It is not counted.
 #[inline]
 pub(super) fn insert_at<K: Key<H>, V: Persist<H>, H: Brand>(
     map: &PBTreeMap<K, V, H>,
     tx: &Tx<'_, H>,
-    path: Path,
+    path: impl FnOnce(&K) -> Result<Path>,
     mut leaf: Write<'_, Entries<K, V>>,
     position: usize,
     key: K,
@@ -61,13 +60,14 @@ pub(super) fn insert_at<K: Key<H>, V: Persist<H>, H: Brand>(
         leaf.insert(position, key, value);
         return Ok(());
     }
+    let mut path = path(&key)?;
     let (mut right, raised) = split(&mut *leaf, Entries::new());
     match position.checked_sub(SPLIT + 1) {
         None => leaf.insert(position, key, value),
         Some(position) => right.insert(position, key, value),
     };
     drop(leaf);
-    raise(map, tx, path, raised, Child::leaf(tx, right)?)
+    raise(map, tx, &mut path, raised, Child::leaf(tx, right)?)
 }
 
 /// Moves the upper half of a full node to an empty one; the entry between them rises.
@@ -86,7 +86,7 @@ fn split<K, V, N: Node<K, V>>(left: &mut N, mut right: N) -> (N, (K, V)) {
 fn raise<K: Key<H>, V: Persist<H>, H: Brand>(
     map: &PBTreeMap<K, V, H>,
     tx: &Tx<'_, H>,
-    mut path: Path,
+    path: &mut Path,
     mut entry: (K, V),
     mut child: Child<K, V, H>,
 ) -> Result<()> {
@@ -119,35 +119,23 @@ pub(super) fn remove<K: Key<H>, V: Persist<H>, H: Brand>(
 ) -> Result<Option<(K, V)>> {
     let (top, stripe) = map.door(tx)?;
     let Some((mut at, height)) = top else { return Ok(None) };
-    let (mut path, mut found) = (Path::new(), None);
+    let mut path = Path::new();
     for _ in 0..height {
-        let mut room = Room::new();
-        let inner = peek_inner::<K, V, H>(tx, at, &mut room)?;
-        // Below the entry, the way leads to the last one before it.
-        let position = match found {
-            Some(_) => inner.keys.len(),
-            None => match inner.keys.search(&mut compare)? {
-                Ok(position) => {
-                    found = Some((at, position));
-                    position
-                }
-                Err(position) => position,
-            },
-        };
-        path.push(at, position);
-        at = inner.child(tx, position)?;
+        match step::<K, V, H>(tx, at, &mut compare)? {
+            Step::Found(position) => {
+                let removed = remove_inner(map, tx, path, (at, position), height)?;
+                return map.count(tx, stripe, -1).map(|()| Some(removed));
+            }
+            Step::Below(position, child, _) => {
+                path.push(at, position);
+                at = child;
+            }
+        }
     }
     let leaf = write_leaf::<K, V, H>(tx, at)?;
-    let position = match found {
-        Some(_) => last(tx, &leaf)?,
-        None => match leaf.search(&mut compare)? {
-            Ok(position) => position,
-            Err(_) => return Ok(None),
-        },
-    };
-    let removed = remove_at(map, tx, path, found, (leaf, at), position)?;
-    map.count(tx, stripe, -1)?;
-    Ok(Some(removed))
+    let Ok(position) = leaf.search(&mut compare)? else { return Ok(None) };
+    let removed = remove_at(map, tx, |_| Ok(path), None, (leaf, at), position)?;
+    map.count(tx, stripe, -1).map(|()| Some(removed))
 }
 
 /// Removes the entry at a position of the inner node at the end of a path. It is not counted.
@@ -159,9 +147,10 @@ pub(super) fn remove_inner<K: Key<H>, V: Persist<H>, H: Brand>(
     height: usize,
 ) -> Result<(K, V)> {
     let (mut at, mut position) = found;
-    while path.steps().len() < height {
+    while path.len() < height {
         let mut room = Room::new();
         let inner = peek_inner::<K, V, H>(tx, at, &mut room)?;
+        // Below the entry, the way leads to the last one before it.
         if at != found.0 {
             position = inner.keys.len();
         }
@@ -170,7 +159,7 @@ pub(super) fn remove_inner<K: Key<H>, V: Persist<H>, H: Brand>(
     }
     let leaf = write_leaf::<K, V, H>(tx, at)?;
     let position = last(tx, &leaf)?;
-    remove_at(map, tx, path, Some(found), (leaf, at), position)
+    remove_at(map, tx, |_| Ok(path), Some(found), (leaf, at), position)
 }
 
 /// The position of the last entry of a leaf, which is not the top. Only in a damaged tree has it none.
@@ -178,12 +167,13 @@ fn last<K: Key<H>, V: Persist<H>, H: Brand>(tx: &Tx<'_, H>, leaf: &Entries<K, V>
     leaf.len().checked_sub(1).ok_or_else(|| damaged(tx))
 }
 
-/// Removes the entry at a position of the leaf at the end of a path; or it takes the place of `found`, an entry of an inner node on the
-/// path, which is removed. It is not counted.
+/// Removes the entry at a position of a leaf; or it takes the place of `found`, an entry of an inner node on the way, which is
+/// removed. `path` finds the way of a key to the leaf if it has to be merged. It is not counted.
+#[inline]
 pub(super) fn remove_at<K: Key<H>, V: Persist<H>, H: Brand>(
     map: &PBTreeMap<K, V, H>,
     tx: &Tx<'_, H>,
-    path: Path,
+    path: impl FnOnce(&K) -> Result<Path>,
     found: Option<(NonZeroU64, usize)>,
     (mut leaf, at): (Write<'_, Entries<K, V>>, NonZeroU64),
     position: usize,
@@ -195,7 +185,7 @@ pub(super) fn remove_at<K: Key<H>, V: Persist<H>, H: Brand>(
     let is_short = leaf.len() < ENTRIES_MIN;
     drop(leaf);
     if is_short {
-        refill(map, tx, path, at)?;
+        refill(map, tx, &mut path(&key)?, at)?;
     }
     Ok((key, value))
 }
@@ -209,7 +199,7 @@ fn damaged<H: Brand>(tx: &Tx<'_, H>) -> crate::Error {
 fn refill<K: Key<H>, V: Persist<H>, H: Brand>(
     map: &PBTreeMap<K, V, H>,
     tx: &Tx<'_, H>,
-    mut path: Path,
+    path: &mut Path,
     at: NonZeroU64,
 ) -> Result<()> {
     let Some((mut parent, position)) = path.pop() else { return Ok(()) };

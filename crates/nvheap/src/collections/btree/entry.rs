@@ -1,8 +1,9 @@
 //! The place of a key, found once: for programs that look first and then insert or remove.
 
 use super::edit::{insert_at, remove_at};
+use super::head::Step;
 use super::node::{Entries, Inner};
-use super::{PBTreeMap, Path, Stripe, peek_inner, write_inner, write_leaf};
+use super::{PBTreeMap, Path, Stripe, peek_inner, step, write_inner, write_leaf};
 use crate::collections::key::Key;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist};
@@ -10,6 +11,7 @@ use crate::pointer::{Room, Write};
 use crate::tx::Tx;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 /// The place of a key in a [`PBTreeMap`]. Its node is borrowed mutably.
 #[derive(Debug)]
@@ -20,12 +22,14 @@ pub enum TreeEntry<'t, K, V, H: Brand> {
     Vacant(VacantTreeEntry<'t, K, V, H>),
 }
 
-/// A map and the path to a node, as found by the search.
+/// A map, and the search for a node in it.
 struct Place<'t, K, V, H: Brand> {
     map: &'t PBTreeMap<K, V, H>,
     tx: &'t Tx<'t, H>,
     stripe: Option<Stripe>,
-    path: Path,
+    /// The reads of the search, if all of the way is among them: the anchor and the inner nodes. What the transaction had changed
+    /// before is not.
+    way: Option<Range<usize>>,
 }
 
 /// The node of an existing key.
@@ -59,25 +63,27 @@ pub(super) fn entry<'t, K: Key<H>, V: Persist<H>, H: Brand>(
     tx: &'t Tx<'t, H>,
     key: K,
 ) -> Result<TreeEntry<'t, K, V, H>> {
+    let first = tx.raw.reads();
     let (top, stripe) = map.door(tx)?;
-    let mut place = Place { map, tx, stripe, path: Path::new() };
+    let mut is_read = !tx.raw.has_changed(map.anchor.word())?;
+    let place = |is_read: bool| {
+        let way = is_read.then(|| first..tx.raw.reads());
+        Place { map, tx, stripe, way }
+    };
     let Some((mut at, height)) = top else {
-        return Ok(TreeEntry::Vacant(VacantTreeEntry { place, key, leaf: None }));
+        return Ok(TreeEntry::Vacant(VacantTreeEntry { place: place(is_read), key, leaf: None }));
     };
     for _ in 0..height {
-        let mut room = Room::new();
-        let inner = peek_inner::<K, V, H>(tx, at, &mut room)?;
-        match inner.keys.search(|other| other.compare_keys(tx, &key))? {
-            Ok(position) => {
+        match step::<K, V, H>(tx, at, |other| other.compare_keys(tx, &key))? {
+            Step::Found(position) => {
+                let place = place(false);
                 let held = Held::Inner(write_inner::<K, V, H>(tx, at)?);
                 return Ok(TreeEntry::Occupied(OccupiedTreeEntry { place, held, at, position }));
             }
-            Err(position) => {
-                place.path.push(at, position);
-                at = inner.child(tx, position)?;
-            }
+            Step::Below(_, child, is_node_read) => (at, is_read) = (child, is_read && is_node_read),
         }
     }
+    let place = place(is_read);
     let leaf = write_leaf::<K, V, H>(tx, at)?;
     Ok(match leaf.search(|other| other.compare_keys(tx, &key))? {
         Ok(position) => {
@@ -88,36 +94,10 @@ pub(super) fn entry<'t, K: Key<H>, V: Persist<H>, H: Brand>(
 }
 
 impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
-    /// Whether the way still leads to a node. As long as that is borrowed, only [`PBTreeMap::clear`] takes it out of the map; other
-    /// nodes may have been split or merged.
+    /// Whether nothing on the way has changed since the search, as far as that is known without going there: it leads to the same node.
     #[inline]
-    fn leads_to(&self, node: NonZeroU64) -> Result<bool> {
-        let tx = self.tx.raw;
-        let mut above = self.path.steps().iter().map(|&(step, _)| step);
-        match tx.has_changed(self.map.anchor.word())?
-            || above.try_fold(false, |any, step| Ok::<_, Error>(any || tx.has_changed(step)?))?
-        {
-            false => Ok(true),
-            true => self.still_leads_to(node),
-        }
-    }
-
-    /// The same by going there again.
-    #[cold]
-    fn still_leads_to(&self, node: NonZeroU64) -> Result<bool> {
-        let Some((mut at, _)) = self.map.top(self.tx)? else { return Ok(false) };
-        for &(step, position) in self.path.steps() {
-            let mut room = Room::new();
-            if at != step {
-                return Ok(false);
-            }
-            let inner = peek_inner::<K, V, H>(self.tx, at, &mut room)?;
-            if position > inner.keys.len() {
-                return Ok(false);
-            }
-            at = inner.child(self.tx, position)?;
-        }
-        Ok(at == node)
+    fn is_as_it_was(&self) -> bool {
+        self.way.as_ref().is_some_and(|way| self.tx.raw.are_unchanged(way.clone()))
     }
 
     /// The way to a node that is on that to a key; `None` if the map has been cleared since it was found.
@@ -125,7 +105,7 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
     fn way_to(&self, node: NonZeroU64, key: &K) -> Result<Option<Path>> {
         let Some((mut at, height)) = self.map.top(self.tx)? else { return Ok(None) };
         let mut path = Path::new();
-        while at != node && path.steps().len() < height {
+        while at != node && path.len() < height {
             let mut room = Room::new();
             let inner = peek_inner::<K, V, H>(self.tx, at, &mut room)?;
             let (Ok(position) | Err(position)) =
@@ -134,6 +114,15 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
             at = inner.child(self.tx, position)?;
         }
         Ok((at == node).then_some(path))
+    }
+
+    /// The same where it is known to lead there.
+    #[cold]
+    fn path_to(&self, node: NonZeroU64, key: &K) -> Result<Path> {
+        self.way_to(node, key)?.ok_or_else(|| {
+            let why = "a map was cleared while an entry of it was in use".into();
+            self.tx.raw.doom(Error::Invalid(why))
+        })
     }
 }
 
@@ -159,21 +148,17 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> OccupiedTreeEntry<'t, K, V, H> {
     /// # Errors
     /// [`Error::Invalid`] if the map was cleared meanwhile.
     pub fn remove(self) -> Result<V> {
-        let OccupiedTreeEntry { mut place, held, at, position } = self;
-        if !place.leads_to(at)? {
-            let key = match &held {
-                Held::Leaf(leaf) => leaf.key(position),
-                Held::Inner(inner) => inner.entries.key(position),
-            };
-            place.path = place.way_to(at, key)?.ok_or_else(|| {
-                let why = "a map was cleared while an entry of it was in use".into();
-                place.tx.raw.doom(Error::Invalid(why))
-            })?;
-        }
-        let Place { map, tx, stripe, path } = place;
+        let OccupiedTreeEntry { place, held, at, position } = self;
+        let &Place { map, tx, stripe, .. } = &place;
         let removed = match held {
-            Held::Leaf(leaf) => remove_at(map, tx, path, None, (leaf, at), position)?,
+            Held::Leaf(leaf) => {
+                if !place.is_as_it_was() {
+                    place.path_to(at, leaf.key(position))?;
+                }
+                remove_at(map, tx, |key| place.path_to(at, key), None, (leaf, at), position)?
+            }
             Held::Inner(inner) => {
+                let path = place.path_to(at, inner.entries.key(position))?;
                 drop(inner);
                 let height = map.top(tx)?.map_or(0, |(_, height)| height);
                 super::edit::remove_inner(map, tx, path, (at, position), height)?
@@ -189,10 +174,10 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> VacantTreeEntry<'t, K, V, H> {
     pub fn insert(self, value: V) -> Result<()> {
         let VacantTreeEntry { place, key, leaf } = self;
         if let Some((leaf, at, position)) = leaf
-            && place.leads_to(at)?
+            && (place.is_as_it_was() || place.way_to(at, &key)?.is_some())
         {
             // It is borrowed, so it has not changed.
-            insert_at(place.map, place.tx, place.path, leaf, position, key, value)?;
+            insert_at(place.map, place.tx, |key| place.path_to(at, key), leaf, position, key, value)?;
             return place.map.count(place.tx, place.stripe, 1);
         }
         place.map.insert(place.tx, key, value).map(drop)

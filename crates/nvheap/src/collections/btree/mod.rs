@@ -1,10 +1,11 @@
 //! A sorted map: a B-tree of nodes with at most fifteen entries.
 //!
-//! A map's anchor holds the top node and the number of levels of inner nodes. Nodes are separate objects, read and
-//! changed as a whole; a commit writes the words that differ.
+//! A map's anchor holds the top node and the number of levels of inner nodes. Nodes are separate objects. Inner ones are
+//! searched in place where possible (`head.rs`); a node is changed as a whole, and a commit writes the words that differ.
 
 mod edit;
 mod entry;
+mod head;
 mod iter;
 mod node;
 
@@ -16,12 +17,14 @@ use super::guard::{Ref, RefMut};
 use super::key::Key;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Shape};
-use crate::pointer::{PBox, Read, Room, Write, peek, read, write_node};
+use crate::pointer::{PBox, Read, Room, Write, peek, read, words, write_node};
 use crate::tx::Tx;
-use node::{Child, Entries, Head, Inner};
+use head::{Head, Step};
+use node::{Child, Entries, Inner};
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
-use std::mem::offset_of;
+use std::mem::{MaybeUninit, offset_of};
 use std::num::NonZeroU64;
 use std::ops::{Bound, RangeBounds, RangeFull};
 
@@ -92,6 +95,16 @@ fn read_inner<'t, K: Persist<H>, V: Persist<H>, H: Brand>(
     read::<_, H>(tx.raw, at)
 }
 
+/// Searches an inner node.
+#[inline]
+fn step<K: Persist<H>, V: Persist<H>, H: Brand>(
+    tx: &Tx<'_, H>,
+    at: NonZeroU64,
+    compare: impl FnMut(&K) -> Result<Ordering>,
+) -> Result<Step> {
+    Head::<K, V, H>::step(tx, at, compare)
+}
+
 /// What a search reads of an inner node.
 #[inline]
 fn peek_inner<'a, K: Persist<H>, V: Persist<H>, H: Brand>(
@@ -130,29 +143,34 @@ struct Place {
 }
 
 /// The inner nodes on the way to a leaf, and the position of the child that was followed in each.
-#[derive(Clone, Copy, Debug)]
+// Only what is used is ever stored: a path is made behind the fence of the commit before.
 struct Path {
-    steps: [(NonZeroU64, usize); HEIGHT_MAX],
+    nodes: [MaybeUninit<NonZeroU64>; HEIGHT_MAX],
+    positions: [MaybeUninit<u8>; HEIGHT_MAX],
     len: usize,
 }
 
 impl Path {
     fn new() -> Path {
-        Path { steps: [(NonZeroU64::MIN, 0); HEIGHT_MAX], len: 0 }
+        let (nodes, positions) = ([MaybeUninit::uninit(); HEIGHT_MAX], [MaybeUninit::uninit(); HEIGHT_MAX]);
+        Path { nodes, positions, len: 0 }
     }
 
+    #[inline]
     fn push(&mut self, node: NonZeroU64, position: usize) {
-        self.steps[self.len] = (node, position);
+        self.nodes[self.len].write(node);
+        self.positions[self.len].write(position as u8);
         self.len += 1;
     }
 
-    fn steps(&self) -> &[(NonZeroU64, usize)] {
-        &self.steps[..self.len]
+    fn len(&self) -> usize {
+        self.len
     }
 
     fn pop(&mut self) -> Option<(NonZeroU64, usize)> {
         self.len = self.len.checked_sub(1)?;
-        Some(self.steps[self.len])
+        // SAFETY: both were pushed.
+        Some(unsafe { (self.nodes[self.len].assume_init(), self.positions[self.len].assume_init().into()) })
     }
 }
 
@@ -164,16 +182,16 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
     }
 
     /// The way in: the top node and the height, and the count of this thread.
-    #[inline]
+    #[inline(always)]
     fn door(&self, tx: &Tx<'_, H>) -> Result<Door> {
-        let mut room = Room::new();
         self.anchor.trust(tx)?;
-        let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
-        if anchor.height > HEIGHT_MAX as u64 {
-            return Err(tx.raw.distrust(Error::damaged(0, format!("a tree of {} levels", anchor.height))));
+        let stripe = offset_of!(Anchor<K, V, H>, count) / 8 + Counter::<H>::mine(tx);
+        let indices = [0, offset_of!(Anchor<K, V, H>, height) / 8, stripe];
+        let [top, height, stripe] = words::<Anchor<K, V, H>, H, 3>(tx.raw, self.anchor.word(), indices)?;
+        if height > HEIGHT_MAX as u64 {
+            return Err(tx.raw.distrust(Error::damaged(0, format!("a tree of {height} levels"))));
         }
-        let top = anchor.top.as_ref().map(|top| (top.word(), anchor.height as usize));
-        Ok((top, anchor.count.stripe(tx)))
+        Ok((NonZeroU64::new(top).map(|top| (top, height as usize)), Stripe::of(stripe)))
     }
 
     fn top(&self, tx: &Tx<'_, H>) -> Result<Option<(NonZeroU64, usize)>> {
@@ -193,11 +211,9 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PBTreeMap<K, V, H> {
     fn find(&self, tx: &Tx<'_, H>, query: &K::Query) -> Result<Option<Place>> {
         let Some((mut at, height)) = self.top(tx)? else { return Ok(None) };
         for _ in 0..height {
-            let mut room = Room::new();
-            let inner = peek_inner::<K, V, H>(tx, at, &mut room)?;
-            match inner.keys.search(|key| key.compare(tx, query))? {
-                Ok(position) => return Ok(Some(Place { node: at, is_leaf: false, position })),
-                Err(position) => at = inner.child(tx, position)?,
+            match step::<K, V, H>(tx, at, |key| key.compare(tx, query))? {
+                Step::Found(position) => return Ok(Some(Place { node: at, is_leaf: false, position })),
+                Step::Below(_, child, _) => at = child,
             }
         }
         let mut room = Room::new();

@@ -30,7 +30,7 @@ pub(super) const SPLIT: usize = SLOTS / 2;
 #[repr(C)]
 pub(crate) struct Keys<K> {
     order: Order,
-    keys: [MaybeUninit<K>; SLOTS],
+    pub(super) keys: [MaybeUninit<K>; SLOTS],
 }
 
 /// A leaf, and a part of an inner node.
@@ -39,6 +39,32 @@ pub(crate) struct Keys<K> {
 pub(crate) struct Entries<K, V> {
     keys: Keys<K>,
     values: [MaybeUninit<V>; SLOTS],
+}
+
+/// Where a key is, or where it would be.
+pub(super) type Position = std::result::Result<usize, usize>;
+
+/// Finds a key among `size` keys in order; `compare` compares the key at a position with it.
+#[inline(always)]
+pub(super) fn search(
+    mut size: usize,
+    mut compare: impl FnMut(usize) -> Result<Ordering>,
+) -> Result<Position> {
+    if size == 0 {
+        return Ok(Err(0));
+    }
+    let mut base = 0;
+    while size > 1 {
+        let middle = base + size / 2;
+        let is_greater = compare(middle)? == Ordering::Greater;
+        base = select_unpredictable(is_greater, base, middle);
+        size -= size / 2;
+    }
+    Ok(match compare(base)? {
+        Ordering::Equal => Ok(base),
+        Ordering::Less => Err(base + 1),
+        Ordering::Greater => Err(base),
+    })
 }
 
 impl<K> Keys<K> {
@@ -61,31 +87,14 @@ impl<K> Keys<K> {
 
     /// The position of the key that `compare` finds equal, or where it would be.
     #[inline]
-    pub fn search(
-        &self,
-        mut compare: impl FnMut(&K) -> Result<Ordering>,
-    ) -> Result<std::result::Result<usize, usize>> {
-        let (mut base, mut size) = (0, self.len());
-        if size == 0 {
-            return Ok(Err(0));
-        }
-        while size > 1 {
-            let middle = base + size / 2;
-            let is_greater = compare(self.key(middle))? == Ordering::Greater;
-            base = select_unpredictable(is_greater, base, middle);
-            size -= size / 2;
-        }
-        Ok(match compare(self.key(base))? {
-            Ordering::Equal => Ok(base),
-            Ordering::Less => Err(base + 1),
-            Ordering::Greater => Err(base),
-        })
+    pub fn search(&self, mut compare: impl FnMut(&K) -> Result<Ordering>) -> Result<Position> {
+        search(self.len(), |position| compare(self.key(position)))
     }
 
     /// # Safety
     /// Initialised bytes of keys.
     #[inline]
-    unsafe fn is_valid<H: Brand>(at: *const Self) -> bool
+    pub(super) unsafe fn is_valid<H: Brand>(at: *const Self) -> bool
     where
         K: Persist<H>,
     {
@@ -204,11 +213,6 @@ impl<K: Persist<H>, V: Persist<H>, H: Brand> Child<K, V, H> {
     pub fn inner(tx: &Tx<'_, H>, node: Inner<K, V, H>) -> Result<Self> {
         Ok(Child { word: allocate::<_, H>(tx.raw, node)?, of: PhantomData, heap: PhantomData })
     }
-
-    #[inline]
-    pub fn word(&self) -> NonZeroU64 {
-        self.word
-    }
 }
 
 impl<K, V, H: Brand> Drop for Child<K, V, H> {
@@ -237,7 +241,7 @@ unsafe impl<K: Persist<H>, V: Persist<H>, H: Brand> Persist<H> for Option<Child<
     }
 }
 
-type Children<K, V, H> = [Option<Child<K, V, H>>; SLOTS + 1];
+pub(super) type Children<K, V, H> = [Option<Child<K, V, H>>; SLOTS + 1];
 
 /// A node that is no leaf.
 #[derive(Debug)]
@@ -247,17 +251,9 @@ pub(crate) struct Inner<K, V, H: Brand> {
     pub entries: Entries<K, V>,
 }
 
-/// The beginning of an inner node: what a search reads of it.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Head<K, V, H: Brand> {
-    children: Children<K, V, H>,
-    pub keys: Keys<K>,
-}
-
 /// The child before the entry at a position, or behind the last one.
 #[inline]
-fn child<K, V, H: Brand>(
+pub(super) fn child<K, V, H: Brand>(
     tx: &Tx<'_, H>,
     children: &Children<K, V, H>,
     keys: &Keys<K>,
@@ -270,30 +266,8 @@ fn child<K, V, H: Brand>(
     }
 }
 
-impl<K, V, H: Brand> Head<K, V, H> {
-    /// The child before the entry at a position, or behind the last one.
-    #[inline]
-    pub fn child(&self, tx: &Tx<'_, H>, position: usize) -> Result<NonZeroU64> {
-        child(tx, &self.children, &self.keys, position)
-    }
-}
-
-// SAFETY: the beginning of an inner node, which describes it; the keys in use are checked.
-unsafe impl<H: Brand, K: Persist<H>, V: Persist<H>> Persist<H> for Head<K, V, H> {
-    const ANY_BYTES: bool = false;
-    fn describe(shape: &mut Shape) {
-        const { assert!(offset_of!(Inner<K, V, H>, entries) == offset_of!(Self, keys)) }
-        <Inner<K, V, H> as Persist<H>>::describe(shape);
-    }
-    #[inline]
-    unsafe fn is_valid(at: *const Self) -> bool {
-        // SAFETY: initialised bytes.
-        unsafe { Keys::is_valid::<H>(&raw const (*at).keys) }
-    }
-}
-
 /// Where the child before all entries is.
-const FIRST: usize = SLOTS;
+pub(super) const FIRST: usize = SLOTS;
 
 impl<K, V, H: Brand> Inner<K, V, H> {
     pub fn new(first: Option<Child<K, V, H>>) -> Self {

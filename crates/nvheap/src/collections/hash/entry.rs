@@ -2,11 +2,11 @@
 
 use super::bucket::Bucket;
 use super::search::{Buckets, Slot};
-use super::{Anchor, PHashMap, Stripe, bucket};
+use super::{PHashMap, Stripe, bucket};
 use crate::collections::key::Key;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist};
-use crate::pointer::{PBox, Room, is_value_of, peek, write_node};
+use crate::pointer::{PBox, is_value_of, write_node};
 use crate::tx::Tx;
 use std::fmt;
 
@@ -50,16 +50,14 @@ impl<'t, K: Key<H>, V: Persist<H>, H: Brand> Place<'t, K, V, H> {
         if !self.tx.raw.has_changed(self.map.anchor.word())? {
             return Ok(true);
         }
-        let mut room = Room::new();
-        let anchor = peek::<Anchor<K, V, H>, H>(self.tx.raw, self.map.anchor.word(), &mut room)?;
-        Ok(anchor.buckets.state() == self.buckets)
+        Ok(self.map.door(self.tx)?.0.state() == self.buckets)
     }
 
     /// Whether the map still leads to a bucket that is borrowed.
     #[cold]
     fn leads_to(&self, bucket: &Bucket<K, V, H>) -> Result<bool> {
-        let anchor = self.map.anchor(self.tx)?;
-        let mut next = self.map.first(self.tx, &anchor, self.hash)?;
+        let (buckets, ..) = self.map.door(self.tx)?;
+        let mut next = PHashMap::first(self.tx, &buckets, self.hash)?;
         while let Some(word) = next {
             if is_value_of(self.tx.raw, bucket, word)? {
                 return Ok(true);

@@ -18,7 +18,7 @@ use super::key::Key;
 use super::order::SLOTS;
 use crate::error::{Error, Result};
 use crate::persist::{Brand, Persist, Shape};
-use crate::pointer::{PBox, Read, Room, peek, read, write_node};
+use crate::pointer::{PBox, Read, read, words, write_node};
 use crate::tx::Tx;
 use crate::vec::PVec;
 use bucket::{Bucket, tag};
@@ -27,10 +27,11 @@ use search::Search;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
-use std::mem::offset_of;
+use std::mem::{ManuallyDrop, offset_of};
 use std::num::NonZeroU64;
 
 type Link<K, V, H> = Option<PBox<Bucket<K, V, H>, H>>;
+type Door<K, V, H> = (ManuallyDrop<PVec<Link<K, V, H>, H>>, u64, Option<Stripe>);
 
 /// A hash map. See [`crate::collections`] for what its methods have in common.
 #[repr(transparent)]
@@ -103,13 +104,23 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
     }
 
     /// The first bucket of a hash.
-    #[inline]
-    fn first(&self, tx: &Tx<'_, H>, anchor: &Anchor<K, V, H>, hash: u64) -> Result<Option<NonZeroU64>> {
-        if anchor.buckets.is_empty() {
+    #[inline(always)]
+    fn first(tx: &Tx<'_, H>, buckets: &PVec<Link<K, V, H>, H>, hash: u64) -> Result<Option<NonZeroU64>> {
+        if buckets.is_empty() {
             return Ok(None);
         }
-        let link = anchor.buckets.get(tx, number(hash, anchor.buckets.len()))?;
-        Ok(link.as_ref().map(PBox::word))
+        buckets.word(tx, number(hash, buckets.len())).map(NonZeroU64::new)
+    }
+
+    /// What a search needs of the anchor: the array, the seed, and the count of this thread.
+    #[inline(always)]
+    fn door(&self, tx: &Tx<'_, H>) -> Result<Door<K, V, H>> {
+        self.anchor.trust(tx)?;
+        let stripe = offset_of!(Anchor<K, V, H>, count) / 8 + Counter::<H>::mine(tx);
+        let indices = [0, 1, 2, offset_of!(Anchor<K, V, H>, seed) / 8, stripe];
+        let [block, len, capacity, seed, stripe] =
+            words::<Anchor<K, V, H>, H, 5>(tx.raw, self.anchor.word(), indices)?;
+        Ok((PVec::lent([block, len, capacity]), seed, Stripe::of(stripe)))
     }
 
     /// Finds a key and its value; calls `found` with its bucket and slot.
@@ -119,9 +130,9 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         query: &K::Query,
         found: impl FnOnce(&Bucket<K, V, H>, usize) -> R,
     ) -> Result<Option<R>> {
-        let anchor = self.anchor(tx)?;
-        let hash = K::hash_query(query, anchor.seed);
-        let Some(first) = self.first(tx, &anchor, hash)? else { return Ok(None) };
+        let (buckets, seed, _) = self.door(tx)?;
+        let hash = K::hash_query(query, seed);
+        let Some(first) = Self::first(tx, &buckets, hash)? else { return Ok(None) };
         let mut bucket = read::<Bucket<K, V, H>, H>(tx.raw, first)?;
         loop {
             if let Some(slot) =
@@ -145,15 +156,10 @@ impl<K: Key<H>, V: Persist<H>, H: Brand> PHashMap<K, V, H> {
         query: impl FnOnce(u64) -> Result<u64>,
         is_equal: impl FnMut(&K) -> Result<bool>,
     ) -> Result<Search<'t, K, V, H>> {
-        let (hash, first, buckets, stripe) = {
-            let mut room = Room::new();
-            self.anchor.trust(tx)?;
-            let anchor = peek::<Anchor<K, V, H>, H>(tx.raw, self.anchor.word(), &mut room)?;
-            let hash = query(anchor.seed)?;
-            (hash, self.first(tx, anchor, hash)?, anchor.buckets.state(), anchor.count.stripe(tx))
-        };
-        let mut search = Search { hash, buckets, stripe, found: None, free: None };
-        if let Some(first) = first {
+        let (buckets, seed, stripe) = self.door(tx)?;
+        let hash = query(seed)?;
+        let mut search = Search { hash, buckets: buckets.state(), stripe, found: None, free: None };
+        if let Some(first) = Self::first(tx, &buckets, hash)? {
             search.walk(tx, first, is_equal)?;
         }
         Ok(search)
