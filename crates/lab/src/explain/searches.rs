@@ -31,17 +31,18 @@ program, die, planes, independent, channels, extra, reserve, programs, buffer, c
 host, firmware. The fit is the most probable drive: closed forms place the search, simulations
 correct them until nothing moves. Behind each number stands where nine of ten drives that fit have
 it; \"prior only\" says that no figure depends on it. A figure that physics or the others contradict
-is said. If two kinds of flash explain the figures as well, both designs are given.
+is said. If two kinds of flash explain the figures as well, both designs are given. \"measure next\"
+names jobs on which drives that fit differ most, each about another number. --html FILE is a page.
 
-Of fio's jobs, those in a closed loop with requests of one size, at random or in order, reads, writes
-or both, are figures: their rates are fitted; their mean and 99th percentile are shown beside those
-simulated. Other jobs are named with what makes them different. fio does not say how the drive was
-prepared: without a state, what is assumed of writes is said below the tables.
+Of fio's jobs, those in a closed loop with requests of one size, at random or in order, reads,
+writes or both, are figures: their rates are fitted; their mean and 99th percentile are shown
+beside those simulated. Other jobs are named with what makes them different. fio does not say how
+the drive was prepared: without a state, what is assumed of writes is said below the tables.
 
-nvlab probe TARGET (a block device, a file, an NBD address) has fio measure patterns that each depend
-on few numbers: latency against size, a sweep of depths, streams; with --write SIZE --state STATE
-also writes, of so many bytes in all, after the target's name was typed. Reads of what was never
-written are answered without flash: fill a new drive first.
+nvlab probe TARGET (a block device, a file, an NBD address) has fio measure patterns that each
+depend on few numbers: latency against size, a sweep of depths, streams; with --write SIZE --state
+STATE also writes, of so many bytes in all, after the target's name was typed. Reads of what was
+never written are answered without flash: fill a new drive first.
 
 Figures are simulated on a part of the drive that measures the same: smaller blocks where nothing
 is cleaned, a few of the dies where it is. Runs are kept: the same command goes on after an
