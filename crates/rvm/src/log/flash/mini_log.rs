@@ -569,7 +569,7 @@ mod tests {
         let next = commit(&mut log, &mut flash, 100, 110);
         assert!(next < 110);
         let error = log.commit(&mut flash, &value(next)).unwrap_err().to_string();
-        assert!(error.contains("worn out, and there is no other"), "{error}");
+        assert!(error.contains("worn out, and no spare takes its place"), "{error}");
         opened(&mut flash, 3, next - 1, next - 1);
     }
 
