@@ -6,9 +6,8 @@
 
 use crate::figures::Figures;
 use crate::figures::amount::Unit;
-use crate::fit::answer::nine_of_ten;
 use crate::fit::posterior::Posterior;
-use crate::fit::{FitError, Runs, drives, fit, simulate};
+use crate::fit::{FitError, Runs, drives, fit, nine_of_ten, simulate};
 use crate::model::Model;
 use nvlab_design::toml_reader::FileError;
 

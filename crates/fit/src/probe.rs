@@ -41,7 +41,7 @@ const fn writes(name: &'static str, about: &'static str, options: &'static str) 
 }
 
 /// Every pattern, reads first. Those whose requests are not of one size, or that flush, are kept for people: no fit uses them yet.
-pub const PATTERNS: [Pattern; 17] = [
+const PATTERNS: [Pattern; 17] = [
     reads("read-4k-1", "sensing a page, and the path", "rw=randread bs=4k iodepth=1"),
     reads("read-4k-4", "dies and planes", "rw=randread bs=4k iodepth=4"),
     reads("read-4k-16", "dies and planes", "rw=randread bs=4k iodepth=16"),

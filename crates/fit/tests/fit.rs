@@ -4,7 +4,7 @@
 use nvlab_design::Design;
 use nvlab_fit::figures::Figures;
 use nvlab_fit::fit::posterior::Posterior;
-use nvlab_fit::fit::{Ended, Runs, answer::nine_of_ten};
+use nvlab_fit::fit::{Ended, Runs, nine_of_ten};
 use nvlab_fit::held_out;
 use nvlab_fit::model::{Model, forms, text, twin};
 use nvlab_fit::priors::Knob;

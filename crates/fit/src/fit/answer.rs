@@ -1,5 +1,6 @@
 //! What is said of a fit: numbers with intervals, residuals, contradictions, other designs, the design file.
 
+use super::interval::nine_of_ten;
 use super::next::{Next, next};
 use super::posterior::{Mode, Posterior};
 use super::{FitError, Fitted, Runs, drives, fit, simulate};
@@ -130,13 +131,6 @@ pub fn answer(figures: &Figures, size: usize, seed: u64, runs: &dyn Runs) -> Res
     let count = fitted.runs + others.iter().map(|other| other.simulated.len()).sum::<usize>();
     let name = figures.drive.name.clone();
     Ok(Answer { name, numbers, residuals, doubts: said, next, others, text, runs: count })
-}
-
-/// The 5th and the 95th of a hundred.
-pub fn nine_of_ten(mut values: Vec<f64>) -> (f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
-    if values.is_empty() { (f64::NAN, f64::NAN) } else { (at(0.05), at(0.95)) }
 }
 
 fn numbers(

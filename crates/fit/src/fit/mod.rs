@@ -9,16 +9,18 @@
 //! |---|---|
 //! | [`posterior`] | how probable a drive is; searches and draws |
 //! | `document`, [`page`] | the answer as JSON and as a page |
-//! | `next` | what to measure next |
+//! | `next`, `interval` | what to measure next; where nine of ten drives are |
 //! | [`answer`] | what is said of it: numbers with intervals, residuals, contradictions, other designs, the file |
 
 pub mod answer;
 mod document;
+mod interval;
 mod next;
 pub mod page;
 pub mod posterior;
 
 pub use answer::{Answer, Number, Residual};
+pub use interval::nine_of_ten;
 pub use next::Next;
 
 use crate::figures::Figures;

@@ -1,6 +1,6 @@
 //! What to measure next: figures on which drives that fit differ most, each with the number of the design that it would tell.
 
-use super::answer::nine_of_ten;
+use super::interval::nine_of_ten;
 use crate::figures::amount::Unit;
 use crate::figures::what::{Requests, State, What};
 use crate::model::{Model, Values, forms};
