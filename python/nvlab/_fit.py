@@ -153,8 +153,8 @@ def _candidates(found: dict[str, Any]) -> dict[str, list[Cell]]:
     rows: list[dict[str, Any]] = found["candidates"]
     keys = list(dict.fromkeys(key for row in rows for key in _sets(row["set"])))
     columns: dict[str, list[Cell]] = {key: [_sets(row["set"]).get(key) for row in rows] for key in keys}
-    for kind in ("goals", "needs"):
-        for at, name in enumerate(found[kind]):
+    for kind, names in (("goals", found["goals"]), ("needs", found["need_metrics"])):
+        for at, name in enumerate(names):
             columns.setdefault(name, [row[kind][at] for row in rows])
     columns["meets"] = [all(row["meets"]) for row in rows]
     columns["best"] = [row["front"] for row in rows]

@@ -35,7 +35,7 @@ def test_a_drive_of_a_figure_and_a_measurement(tmp_path: Path) -> None:
     file.write_text(DRIVE, encoding="utf-8")
     measured.write_text(json.dumps(fio(80e3)), encoding="utf-8")
     found = nv.fit(file, [measured], cache=False, progress=False)
-    assert found.figures["figure"] == ["sequential read 128 KiB QD128", "random read 4 KiB QD32"]
+    assert found.figures["figure"] == ["sequential read 128 KiB QD32", "random read 4 KiB QD32"]
     assert found.figures["mean_s"] == [None, pytest.approx(4e-4)]
     assert all(found.figures["within"]), str(found)
     assert found.design.capacity_bytes == pytest.approx(480e9, rel=1e-3)

@@ -21,6 +21,7 @@ impl Choice {
             "design": asked.design,
             "workload": asked.workload,
             "goals": asked.goals.iter().map(Metric::column).collect::<Vec<_>>(),
+            "need_metrics": asked.needs.iter().map(|need| need.metric().column()).collect::<Vec<_>>(),
             "needs": asked.needs.iter().map(|need| need.text()).collect::<Vec<_>>(),
             "best": self.best.iter().map(|&at| candidate(&self.candidates[at])).collect::<Vec<_>>(),
             "binds": self.binds,
