@@ -1,5 +1,5 @@
-//! What fio measured: its JSON (`--output-format=json`), of any jobs, or a file of `nvlab probe` with many of those. A plain job (`nvlab_workload::block::fio_job::PlainJob`) is one
-//! figure, its throughput, or two if it reads and writes; others are named with what makes them different.
+//! What fio measured: its JSON (`--output-format=json`), of any jobs, or a file of `nvlab probe` with many of those. A plain job
+//! (`nvlab_workload::block::fio_job::PlainJob`) is one figure, its throughput; others are named with what makes them different.
 //!
 //! fio does not say how the drive was prepared. Unless the state is given, writes are taken as made in the steady state if the job
 //! wrote the capacity or more at random, and otherwise in the state that figures of its class are in when they give none. Either is
@@ -61,15 +61,14 @@ pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError>
         let job = &group[0];
         match plain(group, &file) {
             Err(why) => left_out.push(format!("{}: {why}", job.name)),
-            Ok(plain) => match figures_of(group, plain, &figures.drive, of) {
+            Ok(plain) => match figure_of(group, plain, &figures.drive, of) {
                 Err(why) => left_out.push(format!("{}: {why}", job.name)),
-                Ok(found) => {
-                    let writes = found.iter().any(|figure| state_of(figure.what) != State::Full);
-                    if of.state.is_none() && writes {
-                        let state = found.iter().map(|figure| state_of(figure.what)).next_back();
-                        assumed.push((job.name.clone(), state.expect("a job has a figure")));
+                Ok(figure) => {
+                    let state = state_of(figure.what);
+                    if of.state.is_none() && state != State::Full {
+                        assumed.push((job.name.clone(), state));
                     }
-                    figures.figures.extend(found);
+                    figures.figures.push(figure);
                 }
             },
         }
@@ -196,8 +195,8 @@ fn plain(group: &[Entry], file: &str) -> Result<PlainJob, String> {
     Ok(plain)
 }
 
-/// The figures of a plain job: of reads, of writes, of both.
-fn figures_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> Result<Vec<Figure>, String> {
+/// The figure of a plain job: of its reads or of its writes, whichever are more.
+fn figure_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> Result<Figure, String> {
     let (capacity, reads) = (drive.capacities[of.size], job.reads);
     let written: f64 = group.iter().map(|entry| entry.write.bytes).sum();
     let usual = match (drive.class, job.is_sequential) {
@@ -208,46 +207,53 @@ fn figures_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> R
         (Class::DataCentre, true) => State::Full,
         (Class::DataCentre, false) => State::Steady,
     };
-    let state = if reads == 1.0 { usual } else { of.state.unwrap_or(usual) };
+    // What is read lies in order, unless random writes have left it anywhere.
+    let state = match of.state {
+        Some(state) if reads < 1.0 || state == State::Steady => state,
+        _ => usual,
+    };
+    if state == State::Steady && job.is_sequential && reads < 1.0 && written < capacity as f64 {
+        return Err(
+            "it writes in order, for a while, what was written at random before: no state that is modelled"
+                .into(),
+        );
+    }
     let share = job.share(capacity);
-    if state == State::Steady && share < WHOLE {
+    if state == State::Steady && reads < 1.0 && share < WHOLE {
         return Err(format!(
             "it writes to {:.0} % of the drive only, whose steady state is another",
             share * 100.0
         ));
     }
-    let mut found = Vec::new();
-    let kinds = [(false, reads > 0.0), (true, reads < 1.0)];
-    for (is_write, _) in kinds.into_iter().filter(|(_, is_asked)| *is_asked) {
-        let side = |entry: &Entry| if is_write { entry.write } else { entry.read };
-        let unit = match job.is_sequential || job.block_bytes >= LARGE {
-            true => Unit::BytesPerSecond,
-            false => Unit::PerSecond,
-        };
-        let rate =
-            |entry: &Entry| if unit == Unit::PerSecond { side(entry).per_s } else { side(entry).bytes_per_s };
-        let value: f64 = group.iter().map(rate).sum();
-        if value <= 0.0 {
-            return Err("it served nothing".to_string());
-        }
-        let requests = Requests {
-            is_sequential: job.is_sequential,
-            is_write,
-            mixed: (0.0 < reads && reads < 1.0).then_some(reads),
-            block_bytes: job.block_bytes.into(),
-            depth: job.depth * job.copies,
-            state,
-        };
-        found.push(Figure {
-            size: of.size,
-            what: What::Rate(requests, unit),
-            value,
-            // Percentiles of copies do not add up.
-            latencies: side(&group[0]).latencies.filter(|_| group.len() == 1),
-            tolerance: of.tolerance,
-            source: format!("fio, {}", group[0].name),
-            at: group[0].at.clone(),
-        });
+    // The mix is given: of both rates, one says all.
+    let is_write = reads < 0.5;
+    let side = |entry: &Entry| if is_write { entry.write } else { entry.read };
+    let unit = match job.is_sequential || job.block_bytes >= LARGE {
+        true => Unit::BytesPerSecond,
+        false => Unit::PerSecond,
+    };
+    let rate =
+        |entry: &Entry| if unit == Unit::PerSecond { side(entry).per_s } else { side(entry).bytes_per_s };
+    let value: f64 = group.iter().map(rate).sum();
+    if value <= 0.0 {
+        return Err("it served nothing".to_string());
     }
-    Ok(found)
+    let requests = Requests {
+        is_sequential: job.is_sequential,
+        is_write,
+        mixed: (0.0 < reads && reads < 1.0).then_some(reads),
+        block_bytes: job.block_bytes.into(),
+        depth: job.depth * job.copies,
+        state,
+    };
+    Ok(Figure {
+        size: of.size,
+        what: What::Rate(requests, unit),
+        value,
+        // Percentiles of copies do not add up.
+        latencies: side(&group[0]).latencies.filter(|_| group.len() == 1),
+        tolerance: of.tolerance,
+        source: format!("fio, {}", group[0].name),
+        at: group[0].at.clone(),
+    })
 }

@@ -100,6 +100,7 @@ fn plain_jobs_of_fio_are_figures() {
         ("b", 4, "rw=randwrite", NOTHING, [1000.0, 1.0, 2.0]),
         ("synced", 5, "rw=randwrite fsync=1", NOTHING, [1000.0, 1.0, 2.0]),
         ("dead", 6, "rw=randread", NOTHING, NOTHING),
+        ("stream", 7, "rw=write bs=128k", NOTHING, [1000.0, 1.0, 2.0]),
     ]);
     let figures = with_fio(&file, "state = \"steady\"\n").unwrap();
     let told: Vec<String> = figures
@@ -110,22 +111,22 @@ fn plain_jobs_of_fio_are_figures() {
     assert_eq!(
         told,
         [
-            "random read 4 KiB QD32: 200 k/s",
+            "random read 4 KiB QD32, steady: 200 k/s",
             "random read 4 KiB QD32, 70 % read, steady: 70.0 k/s",
-            "random write 4 KiB QD32, 70 % read, steady: 30.0 k/s",
-            "sequential read 128 KiB QD4: 16.4 MB/s",
+            "sequential read 128 KiB QD4, steady: 16.4 MB/s",
         ]
     );
     let [mean, p99] = figures.figures[1].latencies.unwrap();
     assert!((mean - 300e-6).abs() < 1e-12 && (p99 - 900e-6).abs() < 1e-12, "{mean} {p99}");
-    assert_eq!(figures.figures[3].latencies, None, "percentiles of two copies");
-    assert_eq!(figures.figures[2].what.workload(32), "uniform read=70% bs=4KiB qd=32");
+    assert_eq!(figures.figures[2].latencies, None, "percentiles of two copies");
+    assert_eq!(figures.figures[1].what.workload(32), "uniform read=70% bs=4KiB qd=32");
     let notes = figures.notes.join("\n");
     for why in [
         "not compared: skewed: it prefers some places",
         "not compared: a: it runs beside 1 others",
         "not compared: synced: it flushes",
         "not compared: dead: it served nothing",
+        "not compared: stream: it writes in order, for a while",
     ] {
         assert!(notes.contains(why), "{why}: {notes}");
     }

@@ -13,7 +13,7 @@ pub enum State {
     AfterCache,
     /// Every unit was written once.
     Full,
-    /// Write amplification has settled.
+    /// Write amplification of random writes has settled; what is read lies where they left it.
     Steady,
 }
 
@@ -154,10 +154,12 @@ impl What {
         }
     }
 
-    /// True if it is measured in the steady state.
-    pub fn is_steady(self) -> bool {
+    /// True if the drive cleans while it is measured.
+    pub fn cleans(self) -> bool {
         match self {
-            What::Rate(requests, _) | What::Latency(requests) => requests.state == State::Steady,
+            What::Rate(requests, _) | What::Latency(requests) => {
+                requests.state == State::Steady && (requests.is_write || requests.mixed.is_some())
+            }
             What::Endurance(load, _) => load != Load::Sequential,
             What::Cache => false,
         }

@@ -70,6 +70,11 @@ fn rate(values: &Values, requests: &Requests) -> f64 {
     let front = (1.0 / values.of(Knob::Command)).min(values.link_rate() / block);
     let channels = f64::from(values.channels) * values.of(Knob::Transfer) / (block * WITH_SPARE);
     let depth = f64::from(requests.depth);
+    if !requests.is_write && requests.state == State::Steady {
+        // Its units lie anywhere: a request is as many reads at once.
+        let units = (block / UNIT).max(1.0);
+        return front.min(channels).min(random_reads(values, block.min(UNIT), depth * units) / units);
+    }
     match (requests.is_write, requests.is_sequential) {
         (false, true) => {
             let sensed = values.of(Knob::Planes) * PAGE / values.of(Knob::Read);

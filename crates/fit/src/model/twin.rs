@@ -81,10 +81,10 @@ fn part(model: &Model, values: &Values, what: What) -> Part {
     let dies = (STEADY / values.of(Knob::Die)).floor().clamp(1.0, f64::from(values.dies)) as u32;
     // A part of a request cannot be in flight.
     let in_flight = f64::from(what.depth()) * f64::from(dies) / f64::from(values.dies);
-    if what.is_steady() && in_flight >= DEPTH_LEAST {
+    if what.cleans() && in_flight >= DEPTH_LEAST {
         return Part { dies, ..whole };
     }
-    let smaller = (values.raw_bytes() / if what.is_steady() { STEADY } else { SMALL }).max(1.0);
+    let smaller = (values.raw_bytes() / if what.cleans() { STEADY } else { SMALL }).max(1.0);
     let pages = smaller.min(f64::from(model.pages.count) / PAGES_LEAST).floor().max(1.0);
     Part { pages: pages as u32, ..whole }
 }
@@ -138,16 +138,17 @@ fn measured(what: What, capacity_bytes: u64) -> (Preparation, String, String) {
     let count = match (requests.depth, requests.is_sequential) {
         (1, _) => 4_000,
         (_, true) => 20_000,
-        _ if requests.state == State::Steady => 400_000,
+        _ if what.cleans() => 400_000,
         _ => 100_000,
     };
-    if requests.state == State::Steady {
+    if what.cleans() {
         return plain(Prepared::Steady, format!("{count} io"));
     }
     if !requests.is_write || requests.mixed.is_some() {
         // Data on all dies is enough to read from.
         let share = (FILLED / capacity_bytes as f64 * 100.0).ceil().clamp(1.0, 100.0) / 100.0;
-        let state = Preparation { fill: share, ..Preparation::from(Prepared::Full) };
+        let is_scattered = requests.state == State::Steady;
+        let state = Preparation { fill: share, is_scattered, ..Preparation::from(Prepared::Full) };
         return (state, format!("{count} io"), format!(" span={}%", (share * 100.0).round()));
     }
     // A drive takes its capacity before it cleans, and in order it cleans blocks that hold nothing; its cache takes less.
