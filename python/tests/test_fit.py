@@ -27,7 +27,7 @@ def fio(rate: float) -> dict[str, object]:
     read = {**side, "clat_ns": {"percentile": {"99.000000": 9e5}}}
     options = {"rw": "randread", "bs": "4k", "iodepth": "32"}
     job = {"jobname": "r32", "groupid": 0, "error": 0, "job options": options, "read": read, "write": {}}
-    return {"fio version": "fio-3.36", "global options": {"direct": "1"}, "jobs": [job]}
+    return {"fio version": "fio-3.36", "global options": {"ioengine": "io_uring"}, "jobs": [job]}
 
 
 def test_a_drive_of_a_figure_and_a_measurement(tmp_path: Path) -> None:
