@@ -79,8 +79,11 @@ fn part(model: &Model, values: &Values, what: What) -> Part {
     };
     let whole = Part { dies: values.dies, pages: 1, without_cache };
     let dies = (STEADY / values.of(Knob::Die)).floor().clamp(1.0, f64::from(values.dies)) as u32;
-    // A part of a request cannot be in flight.
-    let in_flight = f64::from(what.depth()) * f64::from(dies) / f64::from(values.dies);
+    // A part of a request cannot be in flight; what wears a drive does not depend on how many are.
+    let in_flight = match what {
+        What::Endurance(..) | What::Cache => f64::INFINITY,
+        _ => f64::from(what.depth()) * f64::from(dies) / f64::from(values.dies),
+    };
     if what.cleans() && in_flight >= DEPTH_LEAST {
         return Part { dies, ..whole };
     }
@@ -155,4 +158,36 @@ fn measured(what: What, capacity_bytes: u64) -> (Preparation, String, String) {
     let most = if requests.state == State::Cache { 0.01 } else { 0.4 };
     let most = (capacity_bytes as f64 * most / requests.block_bytes as f64).max(64.0) as u64;
     plain(Prepared::Fresh, format!("{} io", most.min(count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::amount::Unit;
+    use crate::figures::what::Requests;
+    use crate::held_out;
+
+    #[test]
+    fn what_cleans_is_measured_on_few_dies_unless_the_queue_is_too_short_for_that() {
+        let figures = held_out::published().unwrap().into_iter().find(|f| f.drive.name == "p4500").unwrap();
+        let model = Model::new(&figures).unwrap();
+        let values = model.values(&vec![0.0; model.variables.len()], 2).unwrap();
+        assert!(values.dies >= 64, "the 4 TB: {} dies", values.dies);
+        let writes = |depth| {
+            let requests = Requests {
+                is_sequential: false,
+                is_write: true,
+                mixed: None,
+                block_bytes: 4096,
+                depth,
+                state: crate::figures::State::Steady,
+            };
+            part(&model, &values, What::Rate(requests, Unit::PerSecond))
+        };
+        let endurance = part(&model, &values, What::Endurance(Load::Jesd219, None));
+        assert!(endurance.dies < 8 && endurance.pages == 1, "{endurance:?}");
+        assert_eq!(writes(256), endurance);
+        let alone = writes(1);
+        assert!(alone.dies == values.dies && alone.pages > 8, "{alone:?}");
+    }
 }
