@@ -4,6 +4,7 @@
 //! A file is written anew after every pattern, so that a probe that was interrupted goes on. Reads are made with `--readonly`; writes
 //! only if so many bytes of the target may be lost.
 
+use crate::figures::what::State;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Seek, SeekFrom};
@@ -14,6 +15,8 @@ use thiserror::Error;
 
 /// The schema of a probe file.
 pub const SCHEMA: &str = "nvlab.probe/1";
+/// The first version that tells times in nanoseconds.
+pub(crate) const LEAST: u32 = 3;
 /// How often a job under way is looked at.
 const TICK: Duration = Duration::from_millis(100);
 /// How much longer than it was told fio may take: it starts, and writes its histograms.
@@ -66,8 +69,8 @@ const PATTERNS: [Pattern; 17] = [
 pub struct Writes {
     /// Bytes in all.
     pub bytes: u64,
-    /// The state that the drive is in, as in files of figures.
-    pub state: String,
+    /// The state that the drive is in.
+    pub state: State,
 }
 
 /// What is probed, and how.
@@ -167,10 +170,23 @@ pub fn fio() -> Result<String, ProbeError> {
     let said = Command::new("fio").arg("--version").output();
     let said = said.map_err(|_| ProbeError::Unusable(missing.to_string()))?;
     let version = String::from_utf8_lossy(&said.stdout).trim().to_string();
-    match version.strip_prefix("fio-").and_then(|rest| rest.split('.').next()?.parse::<u32>().ok()) {
-        Some(major) if major >= 3 => Ok(version),
+    match major(&version) {
+        Some(major) if major >= LEAST => Ok(version),
         _ => Err(ProbeError::Unusable(format!("{missing}; here is {version}"))),
     }
+}
+
+/// The first number of a version, `fio-3.33`.
+pub(crate) fn major(version: &str) -> Option<u32> {
+    version.trim_start_matches("fio-").split('.').next()?.parse().ok()
+}
+
+/// The report in what fio printed, whose warnings may stand before it.
+pub(crate) fn report(text: &str) -> Result<Value, String> {
+    let start = text.find('{').unwrap_or(text.len());
+    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter();
+    let root = values.next().ok_or("it is empty")?;
+    root.map_err(|error| error.to_string())
 }
 
 /// Measures what the file has not yet. `tell` is told each pattern and the share of it that is done, and returns false to stop.
@@ -190,7 +206,7 @@ pub fn probe(
         runs.push(done.ok_or(ProbeError::Interrupted(runs.len()))?);
         let whole = json!({
             "schema": SCHEMA, "target": plan.target, "capacity_bytes": capacity, "fio": version,
-            "state": plan.writes.as_ref().map(|writes| writes.state.clone()), "runs": runs,
+            "state": plan.writes.as_ref().map(|writes| writes.state.name()), "runs": runs,
         });
         // Another file first: what is there is whole, whenever this ends.
         let part = file.with_extension("part");
@@ -214,7 +230,7 @@ fn found(plan: &Plan, file: &Path) -> Result<Vec<Value>, ProbeError> {
         Some(target) if root["schema"] == SCHEMA && target == plan.target => {}
         _ => return Err(other("not of this target")),
     }
-    let state = plan.writes.as_ref().map(|writes| writes.state.as_str());
+    let state = plan.writes.as_ref().map(|writes| writes.state.name());
     if state.is_some() && root["state"].as_str().is_some_and(|before| Some(before) != state) {
         return Err(other("of a drive in another state"));
     }
@@ -238,12 +254,14 @@ fn measured(
     }
     let (out, err) = (read.join().expect("reads"), said.join().expect("reads"));
     let (out, err) = (out.unwrap_or_default(), err.unwrap_or_default());
-    let start = out.find('{').ok_or_else(|| failed(err.trim().to_string()))?;
-    let root: Value = serde_json::from_str(&out[start..]).map_err(|error| failed(error.to_string()))?;
+    let root = report(&out).map_err(|why| failed(format!("{why} {}", err.trim())))?;
     let served = ["read", "write"].iter().any(|side| root["jobs"][0][side]["total_ios"].as_u64() > Some(0));
     match root["jobs"][0]["error"].as_u64() {
         Some(0) if served => Ok(Some(root)),
-        _ => Err(failed(format!("{}{}", out[..start].trim(), err.trim()))),
+        _ => {
+            let before = out.split('{').next().unwrap_or_default();
+            Err(failed(format!("{}{}", before.trim(), err.trim())))
+        }
     }
 }
 
@@ -294,7 +312,7 @@ mod tests {
             reading.iter().all(|text| text.contains("--readonly") && !text.contains("write")),
             "{reading:?}"
         );
-        let all = texts(&plan(Some(Writes { bytes: 6 << 20, state: "full".into() })));
+        let all = texts(&plan(Some(Writes { bytes: 6 << 20, state: State::Full })));
         let writing: Vec<&String> = all.iter().filter(|text| !text.contains("--readonly")).collect();
         assert_eq!(writing.len(), 6);
         assert!(writing.iter().all(|text| text.contains("--io_size=1048576")), "a sixth each: {writing:?}");

@@ -8,9 +8,8 @@ use nvlab_fit::fit::{Ended, Runs, nine_of_ten};
 use nvlab_fit::held_out;
 use nvlab_fit::model::{Model, forms, text, twin};
 use nvlab_fit::priors::Knob;
-use nvlab_run::engine::{Done, Engine};
+use nvlab_run::engine::{Done, Engine, TaskError};
 use nvlab_run::plan::{Source, Task};
-use nvlab_run::result::RunResult;
 use nvlab_workload::WorkloadError;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,12 +27,8 @@ impl Runs for Plain {
     fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError> {
         self.0.source(text)
     }
-    fn run(&self, tasks: &[&Task], _: &[String]) -> Result<Vec<Result<RunResult, String>>, Ended> {
-        let ran = self
-            .0
-            .run::<Done>(tasks, false, &|_, _| {})
-            .map_err(|error| Ended::Machine(error.to_string()))?;
-        Ok(ran.into_iter().map(|done| done.map(|done| done.result).map_err(|why| why.to_string())).collect())
+    fn run(&self, tasks: &[&Task], _: &[String]) -> Result<Vec<Result<Done, TaskError>>, Ended> {
+        self.0.run(tasks, false, &|_, _| {}).map_err(|error| Ended::Machine(error.to_string()))
     }
 }
 

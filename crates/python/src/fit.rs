@@ -11,10 +11,9 @@ use nvlab_fit::fit::answer::answer;
 use nvlab_fit::fit::{Ended, FitError, Runs};
 use nvlab_report::Assertion;
 use nvlab_run::Preparation;
-use nvlab_run::engine::{Done, Engine, EngineError};
+use nvlab_run::engine::{Done, Engine, EngineError, TaskError};
 use nvlab_run::metric;
 use nvlab_run::plan::{Source, Task};
-use nvlab_run::result::RunResult;
 use nvlab_units::quantity;
 use nvlab_workload::WorkloadError;
 use pyo3::prelude::*;
@@ -33,14 +32,12 @@ impl Runs for Watched<'_> {
         self.engine.source(text)
     }
 
-    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<RunResult, String>>, Ended> {
-        let ran = self.watch.run::<Done>(&self.engine, tasks, titles, self.force);
-        let ran = ran.map_err(|trouble| match trouble {
+    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<Done, TaskError>>, Ended> {
+        self.watch.run(&self.engine, tasks, titles, self.force).map_err(|trouble| match trouble {
             Trouble::Engine(error @ EngineError::Stopped { .. }) => Ended::Interrupted(error.to_string()),
             Trouble::Engine(error) => Ended::Machine(error.to_string()),
             trouble => Ended::Machine(format!("{trouble:?}")),
-        })?;
-        Ok(ran.into_iter().map(|done| done.map(|done| done.result).map_err(|why| why.to_string())).collect())
+        })
     }
 }
 
@@ -87,9 +84,8 @@ fn fit_figures(
     settings: PyRef<'_, Settings>,
     report: Option<Py<PyAny>>,
 ) -> PyResult<(String, String, Vec<String>)> {
-    let named = |text: &str| State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
-    let known = || format!("state is one of {}", State::ALL.map(|(name, _)| name).join(", "));
-    let state = state.map(|text| named(text).ok_or_else(|| Trouble::Input(known()))).transpose()?;
+    let state = state.map(str::parse::<State>).transpose();
+    let state = state.map_err(|allowed| Trouble::Input(format!("state is {allowed}")))?;
     let figures =
         Figures::load(&figures, (&measured, state)).map_err(|error| Trouble::Design(error.into()))?;
     let size = match capacity {
@@ -97,8 +93,10 @@ fn fit_figures(
         Some(text) => {
             let bytes =
                 quantity::bytes(text).map_err(|error| Trouble::Input(format!("capacity: {error}")))?;
-            let found = figures.drive.capacities.iter().position(|known| *known == bytes);
-            found.ok_or_else(|| Trouble::Input(format!("capacity: the file has no drive of {text}")))?
+            figures
+                .drive
+                .size_of(bytes)
+                .ok_or_else(|| Trouble::Input(format!("capacity: the file has no drive of {text}")))?
         }
     };
     let settings = settings.clone();

@@ -21,7 +21,7 @@ pub struct Fit {
     /// What fio measured of the drive, besides: its JSON (--output-format=json), of any jobs
     pub measured: Vec<PathBuf>,
     /// In which state the drive was when fio wrote to it: fresh, cache, after cache, full, steady
-    #[arg(long, value_parser = state, requires = "measured")]
+    #[arg(long, requires = "measured")]
     pub state: Option<State>,
     /// The capacity whose design is wanted, if the file has several [default: the first]
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
@@ -35,9 +35,4 @@ pub struct Fit {
     /// Instead of the design: predict each figure from all others
     #[arg(long)]
     pub held_out: bool,
-}
-
-pub fn state(text: &str) -> Result<State, String> {
-    let found = State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
-    found.ok_or_else(|| format!("one of {}", State::ALL.map(|(name, _)| name).join(", ")))
 }

@@ -1,6 +1,7 @@
 //! `nvlab probe`.
 
 use clap::Args;
+use nvlab_fit::figures::State;
 use nvlab_units::Span;
 use std::path::PathBuf;
 
@@ -26,8 +27,8 @@ pub struct Probe {
     #[arg(long, value_name = "SIZE", value_parser = super::size, requires = "state")]
     pub write: Option<u64>,
     /// In which state the drive is: fresh, cache, after cache, full, steady (no program can tell)
-    #[arg(long, value_parser = super::fit::state, requires = "write")]
-    pub state: Option<nvlab_fit::figures::State>,
+    #[arg(long, requires = "write")]
+    pub state: Option<State>,
     /// Instead of typing it when asked: the name of the target whose contents may be lost
     #[arg(long, value_name = "TARGET")]
     pub lose: Option<String>,

@@ -1,6 +1,6 @@
 //! `nvlab choose`: the best design that meets requirements, what binds it, what each requirement costs.
 
-use super::fit::{Kept, ended_early};
+use super::fit::{Kept, ended_early, save};
 use crate::args::Choose as Args;
 use crate::failure::{Failure, Wrong};
 use crate::output::Output;
@@ -27,8 +27,7 @@ pub fn choose(output: &Output, args: &Args) -> Result<(), Failure> {
         say(output, &asked, &choice);
     }
     if let Some(file) = &args.html {
-        std::fs::write(file, page::page(&asked, &choice))
-            .map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, &page::page(&asked, &choice))?;
         output.note(format_args!("page: {}", file.display()));
     }
     match shown.is_empty() {

@@ -13,10 +13,9 @@ use nvlab_fit::fit::page;
 use nvlab_fit::fit::{Answer, Ended, FitError, Residual, Runs};
 use nvlab_fit::held_out::{self, Row};
 use nvlab_report::Format;
-use nvlab_run::engine::{Done, Engine};
+use nvlab_run::engine::{Done, Engine, TaskError};
 use nvlab_run::number;
 use nvlab_run::plan::{Source, Task};
-use nvlab_run::result::RunResult;
 use nvlab_workload::WorkloadError;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -39,13 +38,11 @@ impl Runs for Kept<'_> {
         self.engine.source(text)
     }
 
-    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<RunResult, String>>, Ended> {
-        let ran = runs::run_each::<Done>(self.output, &self.engine, tasks, titles, false);
-        let ran = ran.map_err(|failure| match failure {
+    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<Done, TaskError>>, Ended> {
+        runs::run_each(self.output, &self.engine, tasks, titles, false).map_err(|failure| match failure {
             Failure::Interrupted(why) => Ended::Interrupted(why),
             failure => Ended::Machine(failure.to_string()),
-        })?;
-        Ok(ran.into_iter().map(|done| done.map(|done| done.result).map_err(|why| why.to_string())).collect())
+        })
     }
 }
 
@@ -83,13 +80,11 @@ pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
     }
     let size = match args.capacity {
         None => 0,
-        Some(bytes) => {
-            figures.drive.capacities.iter().position(|known| *known == bytes).ok_or_else(|| {
-                let known: Vec<String> =
-                    (0..figures.drive.capacities.len()).map(|at| figures.capacity(at)).collect();
-                Failure::Input(format!("--capacity: the file has {}", known.join(", ")))
-            })?
-        }
+        Some(bytes) => figures.drive.size_of(bytes).ok_or_else(|| {
+            let known: Vec<String> =
+                (0..figures.drive.capacities.len()).map(|at| figures.capacity(at)).collect();
+            Failure::Input(format!("--capacity: the file has {}", known.join(", ")))
+        })?,
     };
     let found = answer(&figures, size, args.seed, &runs).map_err(failure)?;
     match output.format {
@@ -101,8 +96,7 @@ pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
         output.warn(doubt);
     }
     if let Some(file) = &args.html {
-        std::fs::write(file, page::page(&found, &figures.notes))
-            .map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, &page::page(&found, &figures.notes))?;
         output.note(format_args!("page: {}", file.display()));
     }
     if let Some(file) = file {
@@ -111,16 +105,17 @@ pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
+pub fn save(file: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(file, text).map_err(|error| Failure::machine(file.display(), &error))
+}
+
 fn write(output: &Output, file: &Path, found: &Answer) -> Result<(), Failure> {
-    let write = |file: &Path, text: &str| {
-        std::fs::write(file, text).map_err(|error| Failure::machine(file.display(), &error))
-    };
-    write(file, &found.text)?;
+    save(file, &found.text)?;
     output.note(format_args!("written: {}; try it: nvlab run {0} -w 'zipf read=70% qd=32'", file.display()));
     for (number, other) in found.others.iter().enumerate() {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let file = file.with_file_name(format!("{stem}-{}.toml", number + 2));
-        write(&file, &other.text)?;
+        save(&file, &other.text)?;
         output.note(format_args!("written: {}, the other design", file.display()));
     }
     Ok(())
@@ -128,10 +123,6 @@ fn write(output: &Output, file: &Path, found: &Answer) -> Result<(), Failure> {
 
 fn percent(difference: f64) -> String {
     format!("{:+.1} %", difference * 100.0)
-}
-
-fn between(unit: Unit, (low, high): (f64, f64)) -> String {
-    format!("{} to {}", unit.shown(low), unit.shown(high))
 }
 
 /// Latencies of what was measured: mean and 99th percentile, measured and simulated.
@@ -182,7 +173,7 @@ fn residuals(found: &Answer) -> Table {
                 ),
                 residual.is_within(),
             ),
-            Cell::new(between(residual.unit, residual.interval), json!([low, high])),
+            Cell::new(residual.unit.between(residual.interval), json!([low, high])),
         ];
         if has_latencies {
             row.extend(latencies(residual));
@@ -222,7 +213,7 @@ fn people(output: &Output, found: &Answer, with_design: bool) {
             "{}measure next: {}: drives that fit do {}; it narrows {}",
             if next == &found.next[0] { "\n" } else { "" },
             next.what,
-            between(next.unit, next.between),
+            next.unit.between(next.between),
             next.number
         ));
     }
@@ -257,7 +248,7 @@ pub fn held_out_table(rows: &[Row]) -> Table {
             Cell::new(row.unit.shown(row.stated), row.stated),
             Cell::new(row.unit.shown(row.predicted), row.predicted),
             Cell::new(percent(row.difference()), row.difference()),
-            Cell::new(between(row.unit, row.interval), json!([low, high])),
+            Cell::new(row.unit.between(row.interval), json!([low, high])),
             Cell::text(&row.source),
         ]
     };

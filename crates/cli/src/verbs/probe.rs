@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::runs::interrupted;
-use nvlab_fit::figures::State;
 use nvlab_fit::probe::{self, Plan, ProbeError, Writes};
 use nvlab_units::quantity::display_bytes;
 use std::io::{IsTerminal, stdin};
@@ -14,11 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub fn probe(output: &Output, args: &Args) -> Result<(), Failure> {
-    let name = |state: State| {
-        State::ALL.iter().rev().find(|(_, known)| *known == state).map_or("", |(name, _)| name)
-    };
-    let writes =
-        args.write.zip(args.state).map(|(bytes, state)| Writes { bytes, state: name(state).to_string() });
+    let writes = args.write.zip(args.state).map(|(bytes, state)| Writes { bytes, state });
     let plan =
         Plan { target: args.target.clone(), each: Duration::from_secs_f64(args.each.seconds()), writes };
     let file = args.file.clone().unwrap_or_else(|| file_of(&args.target));
@@ -70,8 +65,8 @@ fn failure(error: ProbeError) -> Failure {
 /// `/dev/nvme0n1`: `nvme0n1.probe.json`.
 fn file_of(target: &str) -> PathBuf {
     let last = Path::new(target).file_name().map_or("drive".into(), |name| name.to_string_lossy());
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    PathBuf::from(format!("{}.probe.json", last.chars().map(plain).collect::<String>()))
+    let plain = last.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
+    PathBuf::from(format!("{plain}.probe.json"))
 }
 
 /// Asks whether what is on the target may be lost: its name has to be typed, or given.

@@ -287,8 +287,8 @@ impl Space for Designs<'_> {
         let mut results = self.runs.run(&ready, &titles)?.into_iter();
         let mut values = Vec::new();
         for (point, task) in points.iter().zip(&tasks) {
-            let run = task.as_ref().and_then(|_| results.next()).and_then(Result::ok);
-            let measured = run.and_then(|run| self.measured(&run));
+            let done = task.as_ref().and_then(|_| results.next()).and_then(Result::ok);
+            let measured = done.and_then(|done| self.measured(&done.result));
             values.push(measured.map(|(values, goals, needs)| {
                 self.ran.insert(point.clone(), (goals, needs));
                 values

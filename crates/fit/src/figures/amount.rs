@@ -35,6 +35,11 @@ impl Unit {
             Unit::Dwpd => format!("{} DWPD", number::three(value)),
         }
     }
+
+    /// An interval for people.
+    pub fn between(self, (low, high): (f64, f64)) -> String {
+        format!("{} to {}", self.shown(low), self.shown(high))
+    }
 }
 
 /// A value in its base unit.

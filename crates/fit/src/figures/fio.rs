@@ -58,19 +58,16 @@ pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError>
     let of = &Measured { state: of.state.or(state), ..of.clone() };
     let (mut left_out, mut assumed, before) = (Vec::new(), Vec::new(), figures.figures.len());
     for group in entries.chunk_by(|a, b| a.group == b.group) {
-        let job = &group[0];
-        match plain(group, &file) {
-            Err(why) => left_out.push(format!("{}: {why}", job.name)),
-            Ok(plain) => match figure_of(group, plain, &figures.drive, of) {
-                Err(why) => left_out.push(format!("{}: {why}", job.name)),
-                Ok(figure) => {
-                    let state = state_of(figure.what);
-                    if of.state.is_none() && state != State::Full {
-                        assumed.push((job.name.clone(), state));
-                    }
-                    figures.figures.push(figure);
+        let name = &group[0].name;
+        let found = plain(group, &file).and_then(|job| figure_of(group, job, &figures.drive, of));
+        match found {
+            Err(why) => left_out.push(format!("{name}: {why}")),
+            Ok((figure, state)) => {
+                if of.state.is_none() && state != State::Full {
+                    assumed.push((name.clone(), state));
                 }
-            },
+                figures.figures.push(figure);
+            }
         }
     }
     if figures.figures.len() == before {
@@ -80,8 +77,8 @@ pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError>
     for (name, state) in State::ALL {
         let jobs: Vec<&str> =
             assumed.iter().filter(|(_, of)| *of == state).map(|(job, _)| job.as_str()).collect();
-        // Two names of one state.
-        if !jobs.is_empty() && name != "fresh" {
+        // One state has two names.
+        if !jobs.is_empty() && name == state.name() {
             figures.notes.push(format!(
                 "{file}: fio does not say how the drive was prepared: writes of {} are taken as made in state {name:?}; --state, or \
                  `state` of [[measured]], says it",
@@ -91,13 +88,6 @@ pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError>
     }
     figures.notes.extend(left_out.into_iter().map(|why| format!("{file}: not compared: {why}")));
     Ok(())
-}
-
-fn state_of(what: What) -> State {
-    match what {
-        What::Rate(requests, _) | What::Latency(requests) => requests.state,
-        What::Endurance(..) | What::Cache => State::Full,
-    }
 }
 
 /// A file: its jobs in their order, and the state that it says the drive was in.
@@ -110,12 +100,8 @@ struct File {
 fn read(path: &Path) -> Result<File, FileError> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| FileError::new(format!("{file}: {error}")))?;
-    // Warnings of fio may stand before it.
-    let start = text.find('{').unwrap_or(text.len());
     let no = |why: String| FileError::new(format!("{file}: not fio's JSON (--output-format=json): {why}"));
-    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
-    let root = values.next().ok_or_else(|| no("it is empty".to_string()))?;
-    let root = root.map_err(|error| no(error.to_string()))?;
+    let root = probe::report(&text).map_err(&no)?;
     let source = Arc::new(Source::file(&file, &text));
     let mut places = text.match_indices("\"jobname\"").map(|(at, name)| at..at + name.len());
     let mut found = Vec::new();
@@ -128,7 +114,7 @@ fn read(path: &Path) -> Result<File, FileError> {
     for (number, run) in runs.iter().enumerate() {
         let version =
             run["fio version"].as_str().ok_or_else(|| no("it has no \"fio version\"".to_string()))?;
-        if version.trim_start_matches("fio-").starts_with(['1', '2']) {
+        if probe::major(version).is_some_and(|major| major < probe::LEAST) {
             return Err(no(format!("{version} tells times in other units; fio 3 is needed")));
         }
         let jobs = run["jobs"].as_array().or_else(|| run["client_stats"].as_array());
@@ -138,8 +124,8 @@ fn read(path: &Path) -> Result<File, FileError> {
             found.extend(entry);
         }
     }
-    let state = root["state"].as_str().and_then(|text| State::ALL.iter().find(|(name, _)| *name == text));
-    Ok(File { name: file, entries: found, state: state.map(|(_, state)| *state) })
+    let state = root["state"].as_str().and_then(|text| text.parse().ok());
+    Ok(File { name: file, entries: found, state })
 }
 
 /// A job of the run with this number; `None` for what fio adds up over clients.
@@ -195,8 +181,13 @@ fn plain(group: &[Entry], file: &str) -> Result<PlainJob, String> {
     Ok(plain)
 }
 
-/// The figure of a plain job: of its reads or of its writes, whichever are more.
-fn figure_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> Result<Figure, String> {
+/// The figure of a plain job, of its reads or of its writes, whichever are more; and the state that the drive is taken to be in.
+fn figure_of(
+    group: &[Entry],
+    job: PlainJob,
+    drive: &Drive,
+    of: &Measured,
+) -> Result<(Figure, State), String> {
     let (capacity, reads) = (drive.capacities[of.size], job.reads);
     let written: f64 = group.iter().map(|entry| entry.write.bytes).sum();
     let usual = match (drive.class, job.is_sequential) {
@@ -246,7 +237,7 @@ fn figure_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> Re
         depth: job.depth * job.copies,
         state,
     };
-    Ok(Figure {
+    let figure = Figure {
         size: of.size,
         what: What::Rate(requests, unit),
         value,
@@ -255,5 +246,6 @@ fn figure_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> Re
         tolerance: of.tolerance,
         source: format!("fio, {}", group[0].name),
         at: group[0].at.clone(),
-    })
+    };
+    Ok((figure, state))
 }

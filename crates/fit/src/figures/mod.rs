@@ -138,6 +138,13 @@ pub struct Drive {
     pub source: String,
 }
 
+impl Drive {
+    /// Which sibling has this capacity, in bytes.
+    pub fn size_of(&self, bytes: u64) -> Option<usize> {
+        self.capacities.iter().position(|known| *known == bytes)
+    }
+}
+
 /// A number of a design that is known: its name among the priors and the values between which it is.
 #[derive(Clone, Debug)]
 pub struct Known {

@@ -56,10 +56,7 @@ fn measured(table: &Table, drive: &Drive, folder: &Path) -> Read<Measured> {
 }
 
 fn state(table: &Table, text: &str) -> Read<State> {
-    let found = State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
-    found.ok_or_else(|| {
-        table.wrong("state", format!("is one of {}", State::ALL.map(|(name, _)| name).join(", ")))
-    })
+    text.parse().map_err(|allowed: String| table.wrong("state", format!("is {allowed}")))
 }
 
 fn tolerance(table: &Table) -> Read<f64> {
@@ -191,8 +188,7 @@ fn size(table: &Table, drive: &Drive) -> Read<usize> {
             _ => Err(table.error("`capacity` is needed here: the drive has several")),
         };
     };
-    let found =
-        quantity::bytes(&text).ok().and_then(|b| drive.capacities.iter().position(|known| *known == b));
+    let found = quantity::bytes(&text).ok().and_then(|bytes| drive.size_of(bytes));
     found.ok_or_else(|| table.wrong("capacity", "is none of those of [drive]"))
 }
 

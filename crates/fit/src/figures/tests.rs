@@ -179,6 +179,7 @@ fn what_is_not_of_fio_is_refused() {
     assert!(refused("").contains("not fio's JSON"), "empty");
     assert!(refused("{\"jobs\": []}").contains("it has no \"fio version\""));
     assert!(refused("{\"fio version\": \"fio-2.1\", \"jobs\": []}").contains("fio 3 is needed"));
+    assert!(!refused("{\"fio version\": \"fio-10.0\", \"jobs\": []}").contains("fio 3 is needed"));
     let broken = "{\"fio version\": \"fio-3.1\", \"jobs\": [{\"jobname\": \"x\", \"error\": 5}]}";
     assert!(refused(broken).contains("`x` ended with error 5"), "{}", refused(broken));
     assert!(refused("{\"fio version\": \"fio-3.1\", \"jobs\": [").contains("EOF"));

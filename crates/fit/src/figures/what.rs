@@ -3,6 +3,7 @@
 use super::amount::Unit;
 use nvlab_units::quantity::{display_fraction, exact_bytes};
 use std::fmt;
+use std::str::FromStr;
 
 /// The state of the drive that a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,12 @@ impl State {
         ("steady", State::Steady),
     ];
 
+    /// Its name in files, of two the one that says more.
+    pub fn name(self) -> &'static str {
+        let last = State::ALL.iter().rfind(|(_, state)| *state == self);
+        last.expect("every state has a name").0
+    }
+
     fn words(self) -> &'static str {
         match self {
             State::Cache => ", new",
@@ -34,6 +41,15 @@ impl State {
             State::Full => "",
             State::Steady => ", steady",
         }
+    }
+}
+
+impl FromStr for State {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<State, String> {
+        let found = State::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
+        found.ok_or_else(|| format!("one of {}", State::ALL.map(|(name, _)| name).join(", ")))
     }
 }
 

@@ -28,8 +28,8 @@ use crate::model::twin::{self, Simulated};
 use crate::model::{Model, Values};
 use nvlab_design::DesignErrors;
 use nvlab_design::toml_reader::FileError;
+use nvlab_run::engine::{Done, TaskError};
 use nvlab_run::plan::{Source, Task};
-use nvlab_run::result::RunResult;
 use nvlab_workload::WorkloadError;
 use posterior::{Mode, Posterior};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub trait Runs: Sync {
     /// A workload, read once.
     fn source(&self, text: &str) -> Result<Arc<Source>, WorkloadError>;
     /// Runs tasks, which have these titles; the results in their order, or why one has none. An error ends the search.
-    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<RunResult, String>>, Ended>;
+    fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<Done, TaskError>>, Ended>;
 }
 
 /// Why a search ended early.
@@ -177,8 +177,8 @@ pub fn simulate(
                 Simulated { value, latencies: None }
             }
             Some(job) => {
-                let run =
-                    results.next().expect("each task has a result").map_err(|why| failed(number, why))?;
+                let done = results.next().expect("each task has a result");
+                let run = done.map_err(|why| failed(number, why.to_string()))?.result;
                 job.simulated(&run).ok_or_else(|| failed(number, "the run has no such figure".to_string()))?
             }
         });

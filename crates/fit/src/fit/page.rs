@@ -77,7 +77,6 @@ fn figures(residuals: &[Residual]) -> String {
     ];
     let mut table = Table::new("", 2, &heads);
     for (number, residual) in (1..).zip(residuals) {
-        let (low, high) = residual.interval;
         let of = |value: f64| residual.unit.shown(value);
         let times = |of: [f64; 2]| of.map(|seconds| Unit::Seconds.shown(seconds)).join(", ");
         let latencies = residual.latencies.map_or(["", ""].map(String::from), |(a, b)| [times(a), times(b)]);
@@ -89,7 +88,7 @@ fn figures(residuals: &[Residual]) -> String {
             of(residual.simulated),
             format!("{:+.1} %", residual.difference() * 100.0),
             share(residual.tolerance).to_string(),
-            format!("{} to {}", of(low), of(high)),
+            residual.unit.between(residual.interval),
             measured,
             simulated,
         ];
@@ -112,9 +111,7 @@ fn numbers(found: &Answer) -> String {
 fn next(found: &Answer) -> String {
     let mut table = Table::new("", 1, &["figure", "drives that fit do", "narrows"]);
     for next in &found.next {
-        let (low, high) = next.between;
-        let between = format!("{} to {}", next.unit.shown(low), next.unit.shown(high));
-        table.row(&[escape(&next.what), escape(&between), escape(next.number)]);
+        table.row(&[&next.what, &next.unit.between(next.between), next.number].map(escape));
     }
     table.html()
 }
