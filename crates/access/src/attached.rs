@@ -19,6 +19,8 @@ pub struct HostPath {
     pub overhead: Span,
     /// Time a request occupies the device's front end, which handles one request at a time.
     pub command: Span,
+    /// The same of a write.
+    pub command_write: Span,
 }
 
 /// A controller and the path between it and the program.
@@ -105,14 +107,14 @@ impl<C: Controller> Attached<C> {
         is_whole.then(|| extent(first, first + self.units(bytes as u64)))
     }
 
-    /// When the front end has accepted a request that was issued at `at`.
+    /// When the front end has accepted a request that was issued at `at` and occupies it for `command`.
     #[inline(always)]
-    fn accept(&mut self, at: Time) -> Time {
+    fn accept(&mut self, at: Time, command: Span) -> Time {
         let arrived = at + self.path.overhead;
-        if self.path.command.is_zero() {
+        if command.is_zero() {
             return arrived;
         }
-        self.free_at = arrived.max(self.free_at) + self.path.command;
+        self.free_at = arrived.max(self.free_at) + command;
         self.free_at
     }
 
@@ -246,7 +248,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
         bytes: u32,
         into: &mut [u8],
     ) -> Result<Served, ControllerError> {
-        let start = self.accept(at);
+        let start = self.accept(at, self.path.command);
         let Some(extent) = self.whole(offset, bytes) else {
             let end = self.read_parts(start, offset, bytes, into)?;
             return Ok(Served { start, end: self.sending(at).1(end, bytes as u64) });
@@ -257,7 +259,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
 
     #[inline(always)]
     fn write(&mut self, at: Time, offset: u64, bytes: u32, data: &[u8]) -> Result<Served, ControllerError> {
-        let start = self.accept(at);
+        let start = self.accept(at, self.path.command_write);
         let Some(extent) = self.whole(offset, bytes) else {
             let arrived = self.receiving(at, start).1(bytes as u64);
             return Ok(Served { start, end: self.write_parts(arrived, offset, bytes, data)? });
@@ -267,7 +269,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
     }
 
     fn trim(&mut self, at: Time, offset: u64, bytes: u32) -> Result<Served, ControllerError> {
-        let start = self.accept(at);
+        let start = self.accept(at, self.path.command);
         let first = self.units(offset + self.unit_bytes.get() - 1);
         let end = self.units(offset + bytes as u64);
         if first >= end {
@@ -277,7 +279,7 @@ impl<C: Controller> BlockDevice for Attached<C> {
     }
 
     fn flush(&mut self, at: Time) -> Result<Served, ControllerError> {
-        let start = self.accept(at);
+        let start = self.accept(at, self.path.command);
         Ok(Served { start, end: self.controller.flush(start)?.end })
     }
 

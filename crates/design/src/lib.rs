@@ -149,6 +149,8 @@ pub struct HostPath {
     pub overhead_device: Span,
     /// Time for which a request occupies the device's front end.
     pub command: Span,
+    /// The same of a write.
+    pub command_write: Span,
 }
 
 /// Kinds of link.

@@ -46,7 +46,8 @@ pub(super) fn time_parts(run: &RunResult) -> Vec<TimePart> {
     let rates = [path.rate, path.rate_write.or(path.rate)];
     for (index, op) in ops.into_iter().enumerate() {
         take("host software and link protocol", index, op.count as f64 * software);
-        take("command processing", index, op.count as f64 * path.command.seconds());
+        let command = if index == 1 { path.command_write } else { path.command };
+        take("command processing", index, op.count as f64 * command.seconds());
         take("the host's queue", index, run.queue_wait_s * op.count as f64 / count);
         let rate = rates.get(index).copied().flatten();
         take("the link", index, rate.map_or(0.0, |rate| rate.transfer(op.bytes).seconds()));

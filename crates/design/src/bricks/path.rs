@@ -84,9 +84,12 @@ pub const KEYS: &[Key] = &[
          completing it). The front end handles one request at a time, so this limits a drive to one request per \
          this time. It is added to the latency of each request.",
     ),
+    key("path.command_write", LINKS, Shape::Time, Nothing("as `command`"), "\"2 us\"").about(
+        "The same for a write, if it differs: a write also takes room in the buffer and an entry of the map.",
+    ),
     key("path.rate_write", &["nvme", "sata", "bus", "cxl-mem"], Shape::Rate, Nothing("as `rate`"), "\"35 MB/s\"").about(
-        "Rate towards the device, if it differs from that towards the host: software that copies the data itself may be \
-         slower in one direction.",
+        "Rate towards the device, if it differs from that towards the host: a drive fetches what is written by reads of \
+         the host's memory, and software that copies the data itself may be slower in one direction.",
     ),
 ];
 
@@ -118,6 +121,10 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
     let software = software(context);
     let overhead_device = context.time("path.overhead.device", "");
     let command = if LINKS.contains(&kind) { context.time("path.command", kind) } else { Some(Span::ZERO) };
+    let command_write = match LINKS.contains(&kind) && context.has("path.command_write") {
+        true => context.time("path.command_write", kind),
+        false => command,
+    };
     if path_kind == PathKind::Sata && queue.is_some_and(|queue| queue > 32) {
         context.wrong("path.queue", "`path.queue`: SATA has 32 command slots", "a whole number from 1 to 32");
         return None;
@@ -137,6 +144,7 @@ pub fn read(context: &mut Context) -> Option<HostPath> {
         overhead_host,
         overhead_device: overhead_device?,
         command: command?,
+        command_write: command_write?,
         software,
     })
 }

@@ -383,6 +383,7 @@ pub fn link(design: &Design) -> HostPath {
         full_duplex: path.kind.full_duplex(),
         overhead: path.overhead_host + path.overhead_device,
         command: path.command,
+        command_write: path.command_write,
     }
 }
 

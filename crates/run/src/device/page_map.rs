@@ -118,6 +118,7 @@ impl<S: Store> Observed for PageMap<S> {
         let path = HostPath {
             rate: None,
             rate_write: None,
+            command_write: Span::ZERO,
             full_duplex: false,
             overhead: Span::ZERO,
             command: Span::ZERO,
