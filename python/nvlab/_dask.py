@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ def _client(on: Any) -> Iterator[Any]:
     try:
         import distributed
     except ImportError:
-        raise Unsupported("a sweep on a cluster needs Dask.distributed: pip install 'nvlab[dask]'") from None
+        raise Unsupported("a cluster needs Dask.distributed: pip install 'nvlab[dask]'") from None
     if isinstance(on, distributed.Client):
         yield on
         return
@@ -78,19 +79,33 @@ def _client(on: Any) -> Iterator[Any]:
 def run_on(on: Any, errands: str, options: Options, report: Report | None) -> dict[int, str]:
     """Runs points (JSON, as `Space.errands` gives them) on a cluster and keeps their results below `options["out"]`; returns why
     the others have none."""
+    _refuse_force(options)
     waiting: list[dict[str, Any]] = json.loads(errands)
     if not waiting:
         return {}
-    failed: dict[int, str] = {}
     with _client(on) as client:
-        _run_all(client, waiting, options, report, failed)
-    return failed
+        return _run_all(client, waiting, options, report)
 
 
-def _run_all(
-    client: Any, waiting: list[dict[str, Any]], options: Options, report: Report | None, failed: dict[int, str]
-) -> None:
+@contextmanager
+def cluster(on: Any, options: Options, report: Report | None) -> Iterator[tuple[Options, Callable[[str], dict[int, str]]]]:
+    """What runs points (JSON) on a cluster, batch after batch, and the options with which their results are found."""
+    _refuse_force(options)
+    with tempfile.TemporaryDirectory() as folder, _client(on) as client:
+        kept: Options = {**options, "out": options.get("out") or folder}
+        yield kept, lambda errands: _run_all(client, json.loads(errands), kept, report)
+
+
+def _refuse_force(options: Options) -> None:
+    """A cluster runs what has no result yet."""
+    if options.get("force"):
+        raise InputError("what is kept is not run again on a cluster: give another folder as out")
+
+
+def _run_all(client: Any, waiting: list[dict[str, Any]], options: Options, report: Report | None) -> dict[int, str]:
     import distributed
+
+    failed: dict[int, str] = {}
 
     out = Path(options["out"] or ".")
     cache = _worker_cache(options)
@@ -137,6 +152,7 @@ def _run_all(
     finally:
         # What is not done when this ends early is not wanted any more.
         client.cancel(list(futures), force=True)
+    return failed
 
 
 def _answer(future: Any) -> Answer:

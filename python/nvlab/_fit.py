@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
 from . import _nvlab
 from ._design import Design, design as read_design
-from ._progress import Reporter
+from ._progress import Report, Reporter
 from ._run import AnyDesign, AnyWorkload, Options, State, settings, text_of_workload
 from ._table import Cell, Table
 from ._text import Value, text_of
@@ -32,10 +33,13 @@ class Fit:
         self.next: list[tuple[str, tuple[float, float], str]] = [
             (one["figure"], (one["interval"][0], one["interval"][1]), one["number"]) for one in found["next"]
         ]
+        #: Jobs of fio that no closed form is of, run with the design and not fitted: reads and writes of each, requests a second, mean
+        #: and 99th percentile in seconds, measured and simulated.
+        self.compared = Table.of_columns(_compared(found["compared"]))
         #: Figures that contradict physics, each other, or all others.
         self.doubts: list[str] = found["doubts"]
         #: What was assumed of measurements, and which of them are not compared.
-        self.notes = list(notes)
+        self.notes = [*notes, *found["notes"]]
         #: Other designs that explain the figures as well, with what differs of them.
         self.others: list[tuple[str, Design]] = [
             (other["differs"], read_design(other["design"])) for other in found["others"]
@@ -80,6 +84,17 @@ def _figures(rows: list[dict[str, Any]]) -> dict[str, list[Cell]]:
     return columns
 
 
+def _compared(jobs: list[dict[str, Any]]) -> dict[str, list[Cell]]:
+    rows = [(job, kind) for job in jobs for kind in ("read", "write") if job["measured"][kind]["per_s"]]
+    columns: dict[str, list[Cell]] = {"job": [job["job"] for job, _ in rows], "kind": [kind for _, kind in rows]}
+    for which, suffix in (("measured", ""), ("simulated", "_simulated")):
+        sides = [job[which][kind] for job, kind in rows]
+        columns["per_s" + suffix] = [side["per_s"] for side in sides]
+        for at, name in enumerate(("mean_s", "p99_s")):
+            columns[name + suffix] = [side["latencies"] and side["latencies"][at] for side in sides]
+    return columns
+
+
 def _numbers(rows: list[dict[str, Any]]) -> dict[str, list[Cell]]:
     columns: dict[str, list[Cell]] = {
         name: [row[name] for row in rows] for name in ("name", "key", "value", "prior_only", "source")
@@ -97,16 +112,32 @@ def fit(
     state: str | None = None,
     capacity: str | None = None,
     seed: int = 1,
+    on: Any = "local",
     **options: Unpack[Options],
 ) -> Fit:
     """The design that most probably does what a file of figures says of a drive (`explain("fit")`), and what fio measured besides:
     `measured` are files of its JSON, `state` in which the drive was written to (`fresh`, `cache`, `after cache`, `full`, `steady`).
-    `capacity` picks one of several siblings."""
-    with Reporter(options.get("progress")) as reporter:
+    `capacity` picks one of several siblings; `on` says where designs are simulated, as for `sweep`."""
+    with Reporter(options.get("progress")) as reporter, _runs_on(on, options, reporter.report) as (inner, elsewhere):
+        files = [Path(file) for file in measured]
         found, page, notes = _nvlab.fit_figures(
-            Path(figures), [Path(file) for file in measured], state, capacity, seed, settings(options), reporter.report
+            Path(figures), files, state, capacity, seed, inner, elsewhere, reporter.report
         )
     return Fit(json.loads(found), notes, page)
+
+
+@contextmanager
+def _runs_on(
+    on: Any, options: Options, report: Report | None
+) -> Iterator[tuple[_nvlab.Settings, Callable[[str], dict[int, str]] | None]]:
+    """Where a search runs: its settings, and what runs its designs on a cluster."""
+    if on == "local":
+        yield settings(options), None
+        return
+    from ._dask import cluster
+
+    with cluster(on, options, report) as (kept, elsewhere):
+        yield settings(kept), elsewhere
 
 
 class Choice:
@@ -172,10 +203,12 @@ def choose(
     until: str | None = None,
     seed: int = 1,
     precondition: State = "steady",
+    on: Any = "local",
     **options: Unpack[Options],
 ) -> Choice:
     """The best design that meets needs (`"write.p99 <= 2ms"`), with at most so many runs. `free` are keys that may be changed, each
-    with a range (`"5%..40%"`, `"1..64*2"`), `"*"` for all names, or values. Of several goals in `best`, the front.
+    with a range (`"5%..40%"`, `"1..64*2"`), `"*"` for all names, or values. Of several goals in `best`, the front. `on` says where designs
+    run, as for `sweep`; the answer is the same.
 
     >>> import nvlab as nv
     >>> c = nv.choose("bench-4g", {"ftl.spare": "10%..40%:10%"}, "uniform qd=8", "capacity", ["waf <= 2.5"],
@@ -185,7 +218,7 @@ def choose(
     """
     base = read_design(design)
     of = [f"{key}={value if isinstance(value, str) else ','.join(map(text_of, value))}" for key, value in free.items()]
-    with Reporter(options.get("progress")) as reporter:
+    with Reporter(options.get("progress")) as reporter, _runs_on(on, options, reporter.report) as (inner, elsewhere):
         found, page = _nvlab.choose_design(
             base._inner,
             of,
@@ -196,7 +229,8 @@ def choose(
             seed,
             until,
             precondition,
-            settings(options),
+            inner,
+            elsewhere,
             reporter.report,
         )
     return Choice(base, json.loads(found), page)

@@ -44,6 +44,7 @@ def fit_figures(
     capacity: str | None,
     seed: int,
     settings: Settings,
+    elsewhere: Callable[[str], dict[int, str]] | None,
     report: _Report | None,
 ) -> tuple[str, str, list[str]]: ...
 def choose_design(
@@ -57,6 +58,7 @@ def choose_design(
     until: str | None,
     precondition: str,
     settings: Settings,
+    elsewhere: Callable[[str], dict[int, str]] | None,
     report: _Report | None,
 ) -> tuple[str, str]: ...
 def reproduce_claims(

@@ -103,8 +103,6 @@ def sweep(
         else:
             if shard is not None:
                 raise InputError("shards are for machines without a cluster: shard and on exclude each other")
-            if options.get("force"):
-                raise InputError("what is kept is not run again on a cluster: give another folder as out")
             frame, failed, notes = _elsewhere(space, on, options, include, reporter)
     return _table(frame, [column for _, column in space.keys], space.name, failed, notes)
 

@@ -11,6 +11,20 @@ import pytest
 #: Small and quick: a drive of 4 GiB, new.
 QUICK = {"until": "20000 io", "precondition": "fresh"}
 
+#: A file of one figure.
+DRIVE = """\
+schema = 1
+[drive]
+name = "d"
+capacity = "480 GB"
+interface = "SATA"
+class = "data-centre"
+cells = "TLC"
+[[figure]]
+what = "sequential read"
+value = "530 MB/s"
+"""
+
 
 @pytest.fixture(scope="session")
 def result() -> nv.Result:

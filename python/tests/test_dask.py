@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nvlab as nv
 import pytest
-from conftest import QUICK
+from conftest import DRIVE, QUICK
 from nvlab import _dask
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -174,3 +175,18 @@ def test_the_command(cluster: Cluster, folder: Path) -> None:
     with pytest.raises(nv.CommandError, match="no scheduler") as caught:
         nv.cli([*words, "--out", folder / "third", "--on", "dask:tcp://127.0.0.1:1"])
     assert caught.value.status == 4
+
+
+def test_searches_have_the_same_answer_on_a_cluster(cluster: Cluster, folder: Path) -> None:
+    space = {"ftl.clean.kind": ["greedy", "fifo"], "ftl.spare": ["10 %", "20 %", "30 %"]}
+    choice: dict[str, Any] = {"runs": 5, "until": "0.5 x capacity", "precondition": "full", "cache": False, "progress": False}
+    needs = ["waf <= 2.5"]
+    here = nv.choose("bench-4g", space, WORKLOAD, "capacity", needs, **choice)
+    there = nv.choose("bench-4g", space, WORKLOAD, "capacity", needs, on=f"dask:{cluster.address}", **choice)
+    assert list(there.table) == list(here.table) and there.best[0].changes == here.best[0].changes
+    file = folder / "d.toml"
+    file.write_text(DRIVE, encoding="utf-8")
+    fitted = [nv.fit(file, on=on, cache=False, progress=False) for on in ("local", f"dask:{cluster.address}")]
+    assert list(fitted[0].figures) == list(fitted[1].figures)
+    with pytest.raises(nv.InputError, match="not run again on a cluster"):
+        nv.choose("bench-4g", space, WORKLOAD, "capacity", needs, on="dask", force=True, **choice)

@@ -7,20 +7,7 @@ from pathlib import Path
 
 import nvlab as nv
 import pytest
-
-DRIVE = """\
-schema = 1
-[drive]
-name = "d"
-capacity = "480 GB"
-interface = "SATA"
-class = "data-centre"
-cells = "TLC"
-[[figure]]
-what = "sequential read"
-value = "530 MB/s"
-"""
-
+from conftest import DRIVE
 
 def fio(rate: float) -> dict[str, object]:
     side = {"iops": rate, "bw_bytes": rate * 4096, "io_bytes": rate * 4096, "lat_ns": {"mean": 4e5}}

@@ -120,7 +120,7 @@ impl From<TaskError> for Failure {
                 RunError::Unbuildable { .. } | RunError::Nothing { .. } | RunError::Unwatched { .. },
             ) => Failure::Input(text),
             TaskError::Run(RunError::NoMemory { .. }) | TaskError::Keep { .. } => Failure::Machine(text),
-            TaskError::Run(_) => Failure::Check(text),
+            TaskError::Run(_) | TaskError::Elsewhere(_) => Failure::Check(text),
             TaskError::Stopped => Failure::Interrupted(text),
         }
     }

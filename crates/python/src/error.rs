@@ -100,6 +100,7 @@ impl Trouble {
             Trouble::Design(errors) => design(py, errors),
             Trouble::Workload(error) => workload(py, error),
             Trouble::Task(TaskError::Run(error)) => made(py, class_of(error), (error.to_string(),)),
+            Trouble::Task(TaskError::Elsewhere(why)) => made(py, "RunError", (why.clone(),)),
             Trouble::Task(TaskError::Keep { dir, source })
             | Trouble::Engine(EngineError::Keep { dir, source }) => {
                 return about(&dir.display().to_string(), source).into();

@@ -9,6 +9,7 @@ use nvlab_fit::choose::{Asked, ChooseError, choose, page};
 use nvlab_fit::figures::{Figures, State};
 use nvlab_fit::fit::answer::answer;
 use nvlab_fit::fit::{Ended, FitError, Runs};
+use nvlab_lab::sweep::elsewhere::Errand;
 use nvlab_report::Assertion;
 use nvlab_run::Preparation;
 use nvlab_run::engine::{Done, Engine, EngineError, TaskError};
@@ -17,6 +18,7 @@ use nvlab_run::plan::{Source, Task};
 use nvlab_units::quantity;
 use nvlab_workload::WorkloadError;
 use pyo3::prelude::*;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,6 +27,25 @@ struct Watched<'a> {
     watch: &'a Watch,
     engine: Engine,
     force: bool,
+    /// Runs errands on a cluster and keeps their results where the engine finds them; returns why others have none.
+    elsewhere: Option<Py<PyAny>>,
+}
+
+impl Watched<'_> {
+    /// Has what is not kept run on the cluster; why some of the tasks have no result.
+    fn sent(
+        &self,
+        elsewhere: &Py<PyAny>,
+        tasks: &[&Task],
+        titles: &[String],
+    ) -> PyResult<HashMap<usize, String>> {
+        let all = tasks.iter().zip(titles).enumerate();
+        let waiting = all.filter(|(_, (task, _))| self.engine.find(task).is_none());
+        let errands: Vec<Errand> =
+            waiting.map(|(number, (task, title))| Errand::of_values(number, title, task)).collect();
+        let text = serde_json::to_string(&errands).expect("texts and numbers");
+        Python::attach(|py| elsewhere.call1(py, (text,))?.extract(py))
+    }
 }
 
 impl Runs for Watched<'_> {
@@ -33,11 +54,28 @@ impl Runs for Watched<'_> {
     }
 
     fn run(&self, tasks: &[&Task], titles: &[String]) -> Result<Vec<Result<Done, TaskError>>, Ended> {
-        self.watch.run(&self.engine, tasks, titles, self.force).map_err(|trouble| match trouble {
-            Trouble::Engine(error @ EngineError::Stopped { .. }) => Ended::Interrupted(error.to_string()),
-            Trouble::Engine(error) => Ended::Machine(error.to_string()),
-            trouble => Ended::Machine(format!("{trouble:?}")),
-        })
+        let mut failed = HashMap::new();
+        if let Some(elsewhere) = &self.elsewhere {
+            failed =
+                self.sent(elsewhere, tasks, titles).map_err(|error| Ended::Machine(error.to_string()))?;
+        }
+        let here = |number: &usize| !failed.contains_key(number);
+        let kept: Vec<usize> = (0..tasks.len()).filter(here).collect();
+        let (tasks_here, titles_here): (Vec<&Task>, Vec<String>) =
+            kept.iter().map(|&number| (tasks[number], titles[number].clone())).unzip();
+        let ran = self.watch.run(&self.engine, &tasks_here, &titles_here, self.force);
+        let mut ran = ran
+            .map_err(|trouble| match trouble {
+                Trouble::Engine(error @ EngineError::Stopped { .. }) => Ended::Interrupted(error.to_string()),
+                Trouble::Engine(error) => Ended::Machine(error.to_string()),
+                trouble => Ended::Machine(format!("{trouble:?}")),
+            })?
+            .into_iter();
+        let of = |number: usize| match failed.get(&number) {
+            Some(why) => Err(TaskError::Elsewhere(why.clone())),
+            None => ran.next().expect("each task has a result"),
+        };
+        Ok((0..tasks.len()).map(of).collect())
     }
 }
 
@@ -82,6 +120,7 @@ fn fit_figures(
     capacity: Option<&str>,
     seed: u64,
     settings: PyRef<'_, Settings>,
+    elsewhere: Option<Py<PyAny>>,
     report: Option<Py<PyAny>>,
 ) -> PyResult<(String, String, Vec<String>)> {
     let state = state.map(str::parse::<State>).transpose();
@@ -101,7 +140,7 @@ fn fit_figures(
     };
     let settings = settings.clone();
     Watch::over(py, report, move |watch| {
-        let runs = Watched { watch, engine: settings.engine(watch), force: settings.force };
+        let runs = Watched { watch, engine: settings.engine(watch), force: settings.force, elsewhere };
         let found = answer(&figures, size, seed, &runs)?;
         let page = nvlab_fit::fit::page::page(&found, &figures.notes);
         Ok((found.document().to_string(), page, figures.notes))
@@ -123,6 +162,7 @@ fn choose_design(
     until: Option<&str>,
     precondition: &str,
     settings: PyRef<'_, Settings>,
+    elsewhere: Option<Py<PyAny>>,
     report: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
     let parsed = |texts: &[String]| texts.iter().map(|text| Free::parse(text)).collect::<Result<Vec<_>, _>>();
@@ -144,7 +184,7 @@ fn choose_design(
     };
     let settings = settings.clone();
     Watch::over(py, report, move |watch| {
-        let runs = Watched { watch, engine: settings.engine(watch), force: settings.force };
+        let runs = Watched { watch, engine: settings.engine(watch), force: settings.force, elsewhere };
         let choice = choose(&asked, &runs)?;
         Ok((choice.document(&asked).to_string(), page::page(&asked, &choice)))
     })

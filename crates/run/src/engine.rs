@@ -90,6 +90,9 @@ pub enum TaskError {
         /// Why.
         source: io::Error,
     },
+    /// Its run failed on another machine.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The engine was stopped.
     #[error("interrupted")]
     Stopped,

@@ -4,7 +4,7 @@
 use super::{Batch, Point, PointError};
 use nvlab_design::BUILT_IN;
 use nvlab_run::engine::Engine;
-use nvlab_run::plan::{Until, split};
+use nvlab_run::plan::{Task, split};
 use serde::{Deserialize, Serialize};
 use std::fs;
 
@@ -32,6 +32,28 @@ pub struct Errand {
 /// The name or path of a design, the contents of that file, and the changes to it.
 pub type DesignTexts = (String, Option<String>, Vec<String>);
 
+impl Errand {
+    /// A task under its number and title.
+    fn new(number: usize, title: &str, task: &Task, design: DesignTexts) -> Errand {
+        Errand {
+            point: number,
+            title: title.to_string(),
+            key: task.key.clone(),
+            design,
+            workload: task.plan.workload_text.clone(),
+            seed: task.plan.seed,
+            until: task.plan.until.clone(),
+            state: task.plan.state.to_string(),
+        }
+    }
+
+    /// A task whose design is in no file: every value of it is sent.
+    pub fn of_values(number: usize, title: &str, task: &Task) -> Errand {
+        let design = (task.design.name.clone(), Some(task.design.resolved_toml()), Vec::new());
+        Errand::new(number, title, task, design)
+    }
+}
+
 /// The design of a point, as texts.
 pub fn design_of(point: &Point) -> DesignTexts {
     let (name, mut changes) = split(&point.design);
@@ -57,16 +79,7 @@ pub fn errands(
         if std::mem::replace(&mut seen[*at], true) || engine.find(task).is_some() {
             continue;
         }
-        errands.push(Errand {
-            point: number,
-            title: batch.titles[*at].clone(),
-            key: task.key.clone(),
-            design: design(point),
-            workload: point.workload.clone(),
-            seed: point.seed,
-            until: point.until.map(Until::argument),
-            state: point.state.to_string(),
-        });
+        errands.push(Errand::new(number, &batch.titles[*at], task, design(point)));
     }
     errands
 }
