@@ -6,10 +6,11 @@
 
 use crate::figures::Figures;
 use crate::figures::amount::Unit;
-use crate::fit::posterior::Posterior;
+use crate::fit::posterior::{self, Posterior};
 use crate::fit::{FitError, Runs, drives, fit, nine_of_ten, simulate};
 use crate::model::Model;
 use nvlab_design::toml_reader::FileError;
+use nvlab_units::Rng;
 
 /// A figure, and what is predicted of it from the others.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub struct Row {
     pub stated: f64,
     /// What is predicted.
     pub predicted: f64,
-    /// Nine of ten drives that fit the others are between these.
+    /// Nine of ten statements of drives that fit the others are between these.
     pub interval: (f64, f64),
 }
 
@@ -56,7 +57,12 @@ pub fn rows(figures: &Figures, only: &[usize], seed: u64, runs: &dyn Runs) -> Re
         let title = format!("{} without one", figures.drive.name);
         let predicted = simulate(&without, &found, &[number], &title, runs)?[0].value;
         let draws = without.draws(&modes);
-        let spread = draws.iter().filter_map(|at| Some(without.predicted(&without.drives(at)?, number)));
+        let mut rng = Rng::stream(seed, &format!("held out {number}"));
+        // What is stated is not exactly what the drive does: the interval is of the statement.
+        let spread = draws.iter().filter_map(|at| {
+            let does = without.predicted(&without.drives(at)?, number);
+            Some(does * (posterior::deviation(figure) * posterior::residual(&mut rng)).exp())
+        });
         rows.push(Row {
             drive: figures.drive.name.clone(),
             figure: figures.name(figure),

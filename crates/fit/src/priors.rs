@@ -45,8 +45,12 @@ pub enum Knob {
     Cache,
     /// Share of the link's rate that is data.
     Link,
+    /// The rate at which data to be written cross the link, over that of data read.
+    LinkWrite,
     /// Time for which a request occupies the front end.
     Command,
+    /// The same of a write, over that of a read.
+    CommandWrite,
     /// The host's software.
     Host,
     /// The controller's own time for a request.
@@ -54,7 +58,7 @@ pub enum Knob {
 }
 
 /// Every number with its name in files and its key in a design.
-pub(crate) const KNOBS: [(Knob, &str, &str); 19] = [
+pub(crate) const KNOBS: [(Knob, &str, &str); 21] = [
     (Knob::Read, "read", "media.flash.read"),
     (Knob::Program, "program", "media.flash.program"),
     (Knob::Erase, "erase", "media.flash.erase"),
@@ -71,7 +75,9 @@ pub(crate) const KNOBS: [(Knob, &str, &str); 19] = [
     (Knob::Buffer, "buffer", "ftl.buffer.size"),
     (Knob::Cache, "cache", "ftl.cache.size_max"),
     (Knob::Link, "link", "path.rate"),
+    (Knob::LinkWrite, "link of writes", "path.rate_write"),
     (Knob::Command, "command", "path.command"),
+    (Knob::CommandWrite, "command of writes", "path.command_write"),
     (Knob::Host, "host", "path.overhead.host"),
     (Knob::Firmware, "firmware", "ftl.overhead"),
 ];

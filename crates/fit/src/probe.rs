@@ -19,6 +19,8 @@ pub const SCHEMA: &str = "nvlab.probe/1";
 pub(crate) const LEAST: u32 = 3;
 /// How often a job under way is looked at.
 const TICK: Duration = Duration::from_millis(100);
+/// A part of a burst takes at most so many times as long as another pattern.
+const BURST_MOST: u32 = 20;
 /// How much longer than it was told fio may take: it starts, and writes its histograms.
 const LATE: Duration = Duration::from_secs(30);
 
@@ -31,20 +33,33 @@ pub struct Pattern {
     pub about: &'static str,
     /// Options of fio.
     options: &'static str,
-    /// It changes the target.
-    pub writes: bool,
+    /// It changes the target: of what may be written, it takes so many shares.
+    pub shares: u64,
 }
 
 const fn reads(name: &'static str, about: &'static str, options: &'static str) -> Pattern {
-    Pattern { name, about, options, writes: false }
+    Pattern { name, about, options, shares: 0 }
 }
 
 const fn writes(name: &'static str, about: &'static str, options: &'static str) -> Pattern {
-    Pattern { writes: true, ..reads(name, about, options) }
+    Pattern { shares: 1, ..reads(name, about, options) }
 }
 
-/// Every pattern, reads first. Those whose requests are not of one size, or that flush, are kept for people: no fit uses them yet.
-const PATTERNS: [Pattern; 17] = [
+/// A part of a burst; together they take half of what may be written.
+const fn burst(name: &'static str, about: &'static str, options: &'static str) -> Pattern {
+    Pattern { shares: 2, ..reads(name, about, options) }
+}
+
+/// How a part of a burst is named.
+pub(crate) const BURST: &str = "burst-";
+/// The part after a rest.
+pub(crate) const RESTED: &str = "burst-rested";
+/// How long a drive rests before it, for each second that a pattern takes.
+const REST: u32 = 10;
+
+/// Every pattern, reads first. From those that are no closed loop of requests of one size, or that skip, flush or trim, no figure is
+/// taken: a fit runs them with the design that it found.
+const PATTERNS: [Pattern; 28] = [
     reads("read-4k-1", "sensing a page, and the path", "rw=randread bs=4k iodepth=1"),
     reads("read-4k-4", "dies and planes", "rw=randread bs=4k iodepth=4"),
     reads("read-4k-16", "dies and planes", "rw=randread bs=4k iodepth=16"),
@@ -53,13 +68,24 @@ const PATTERNS: [Pattern; 17] = [
     reads("read-16k-1", "pages and channels", "rw=randread bs=16k iodepth=1"),
     reads("read-64k-1", "stripes over dies", "rw=randread bs=64k iodepth=1"),
     reads("read-64k-32", "channels", "rw=randread bs=64k iodepth=32"),
+    reads("stride-64k-16", "stripes that collide", "rw=read:60k bs=4k iodepth=16"),
+    reads("stride-1m-16", "stripes that collide", "rw=read:1020k bs=4k iodepth=16"),
+    reads("stride-4m-16", "stripes that collide", "rw=read:4092k bs=4k iodepth=16"),
+    reads("stride-16m-16", "stripes that collide", "rw=read:16380k bs=4k iodepth=16"),
     reads("read-off-1", "mapping unit: reads across units", "rw=randread bs=4k blockalign=512 iodepth=1"),
     reads("stream-read-1", "reading ahead, pages", "rw=read bs=128k iodepth=1"),
     reads("stream-read-32", "link, channels", "rw=read bs=128k iodepth=32"),
+    burst("burst-1", "buffer, cache in SLC mode", "rw=write bs=1m iodepth=32"),
+    burst("burst-2", "the cliff behind them", "rw=write bs=1m iodepth=32"),
+    burst("burst-3", "the cliff behind them", "rw=write bs=1m iodepth=32"),
+    burst("burst-4", "programs without a cache", "rw=write bs=1m iodepth=32"),
+    burst(RESTED, "what a cache regains when idle", "rw=write bs=1m iodepth=32"),
     writes("stream-write-32", "programs, dies; the cache if it is empty", "rw=write bs=128k iodepth=32"),
     writes("write-4k-1", "write buffer, and the path", "rw=randwrite bs=4k iodepth=1"),
     writes("write-4k-32", "programs, cleaning, spare", "rw=randwrite bs=4k iodepth=32"),
     writes("mix-4k-32", "reads behind programs", "rw=randrw rwmixread=70 bs=4k iodepth=32"),
+    writes("trim-1m-4", "what a trim costs", "rw=trim bs=1m iodepth=4"),
+    writes("trimmed-4k-32", "writes after it: what trimmed space is worth", "rw=randwrite bs=4k iodepth=32"),
     writes("flushed-4k-1", "what a flush costs", "rw=randwrite bs=4k iodepth=1 fsync=1"),
     writes("forced-4k-1", "what a forced write costs", "rw=randwrite bs=4k iodepth=1 sync=dsync"),
 ];
@@ -118,18 +144,26 @@ impl Plan {
 
     /// The patterns, in their order.
     pub fn patterns(&self) -> impl Iterator<Item = &'static Pattern> + use<'_> {
-        PATTERNS.iter().filter(|pattern| !pattern.writes || self.writes.is_some())
+        PATTERNS.iter().filter(|pattern| pattern.shares == 0 || self.writes.is_some())
     }
 
     /// How long all of it takes, about.
     pub fn takes(&self) -> Duration {
-        (self.each + Duration::from_secs(1)) * self.patterns().count() as u32
+        self.patterns().map(|pattern| self.rest(pattern) + self.each + Duration::from_secs(1)).sum()
+    }
+
+    /// How long the drive rests before a pattern.
+    fn rest(&self, pattern: &Pattern) -> Duration {
+        if pattern.name == RESTED { self.each * REST } else { Duration::ZERO }
     }
 
     /// Bytes that a pattern may write.
-    fn share(&self) -> Option<u64> {
-        let count = PATTERNS.iter().filter(|pattern| pattern.writes).count() as u64;
-        self.writes.as_ref().map(|writes| (writes.bytes / count).max(4096))
+    fn share(&self, pattern: &Pattern) -> Option<u64> {
+        let all: u64 = PATTERNS.iter().map(|pattern| pattern.shares).sum();
+        let writes = self.writes.as_ref().filter(|_| pattern.shares > 0)?;
+        // Whole blocks of the largest requests.
+        let bytes = writes.bytes / all * pattern.shares;
+        Some((bytes - bytes % (1 << 20)).max(1 << 20))
     }
 
     /// Bytes of the target; `None` if only fio can tell.
@@ -145,6 +179,11 @@ impl Plan {
         }
     }
 
+    /// How long a pattern takes at most. A burst ends when it has written its share: how much a cache takes is a number of bytes.
+    fn runtime(&self, pattern: &Pattern) -> Duration {
+        self.each * if pattern.name.starts_with(BURST) { BURST_MOST } else { 1 }
+    }
+
     fn command(&self, pattern: &Pattern) -> Command {
         let mut command = Command::new("fio");
         command.args(["--output-format=json+", "--direct=1", "--randrepeat=0", "--norandommap=1"]);
@@ -154,8 +193,14 @@ impl Plan {
             false => command.args(["--ioengine=io_uring".to_string(), format!("--filename={}", self.target)]),
         };
         command.args(pattern.options.split(' ').map(|option| format!("--{option}")));
-        command.args(["--size=100%".to_string(), format!("--runtime={}", self.each.as_secs().max(1))]);
-        match self.share().filter(|_| pattern.writes) {
+        command.args([
+            "--size=100%".to_string(),
+            format!("--runtime={}", self.runtime(pattern).as_secs().max(1)),
+        ]);
+        if let seconds @ 1.. = self.rest(pattern).as_secs() {
+            command.arg(format!("--startdelay={seconds}"));
+        }
+        match self.share(pattern) {
             Some(bytes) => command.arg(format!("--io_size={bytes}")),
             None => command.args(["--time_based=1", "--readonly"]),
         };
@@ -249,13 +294,16 @@ fn measured(
     // Read beside it: histograms are more than a pipe holds.
     let read = std::thread::spawn(move || io::read_to_string(&mut out));
     let said = std::thread::spawn(move || io::read_to_string(&mut err));
-    if !waited(&mut child, plan.each, tell).map_err(|error| failed(error.to_string()))? {
+    if !waited(&mut child, plan.rest(pattern) + plan.runtime(pattern), tell)
+        .map_err(|error| failed(error.to_string()))?
+    {
         return Ok(None);
     }
     let (out, err) = (read.join().expect("reads"), said.join().expect("reads"));
     let (out, err) = (out.unwrap_or_default(), err.unwrap_or_default());
     let root = report(&out).map_err(|why| failed(format!("{why} {}", err.trim())))?;
-    let served = ["read", "write"].iter().any(|side| root["jobs"][0][side]["total_ios"].as_u64() > Some(0));
+    let served =
+        ["read", "write", "trim"].iter().any(|side| root["jobs"][0][side]["total_ios"].as_u64() > Some(0));
     match root["jobs"][0]["error"].as_u64() {
         Some(0) if served => Ok(Some(root)),
         _ => {
@@ -297,7 +345,9 @@ mod tests {
         };
         let plain = |pattern: &&Pattern| FioJobFile::plain(pattern.name, &options(pattern), "probe").is_ok();
         let others: Vec<&str> = PATTERNS.iter().filter(|p| !plain(p)).map(|pattern| pattern.name).collect();
-        assert_eq!(others, ["read-off-1", "flushed-4k-1", "forced-4k-1"]);
+        let strides = ["stride-64k-16", "stride-1m-16", "stride-4m-16", "stride-16m-16"];
+        let expected = [&strides[..], &["read-off-1", "trim-1m-4", "flushed-4k-1", "forced-4k-1"]].concat();
+        assert_eq!(others, expected);
     }
 
     #[test]
@@ -307,15 +357,22 @@ mod tests {
             plan.patterns().map(|pattern| format!("{:?}", plan.command(pattern))).collect()
         };
         let reading = texts(&plan(None));
-        assert_eq!(reading.len(), 11);
+        assert_eq!(reading.len(), 15);
         assert!(
             reading.iter().all(|text| text.contains("--readonly") && !text.contains("write")),
             "{reading:?}"
         );
-        let all = texts(&plan(Some(Writes { bytes: 6 << 20, state: State::Full })));
+        let all = texts(&plan(Some(Writes { bytes: 36 << 20, state: State::Full })));
         let writing: Vec<&String> = all.iter().filter(|text| !text.contains("--readonly")).collect();
-        assert_eq!(writing.len(), 6);
-        assert!(writing.iter().all(|text| text.contains("--io_size=1048576")), "a sixth each: {writing:?}");
+        assert_eq!(writing.len(), 13);
+        let sizes =
+            |bytes: u64| writing.iter().filter(|text| text.contains(&format!("--io_size={bytes}\""))).count();
+        assert_eq!(
+            (sizes(2 << 20), sizes(4 << 20)),
+            (8, 5),
+            "an eighteenth each, two for a burst: {writing:?}"
+        );
+        assert!(writing[4].contains("--startdelay=20"), "{}", writing[4]);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 
 use nvlab_design::Design;
 use nvlab_fit::figures::Figures;
+use nvlab_fit::fit::answer::answer;
 use nvlab_fit::fit::posterior::Posterior;
-use nvlab_fit::fit::{Ended, Runs, nine_of_ten};
+use nvlab_fit::fit::{Ended, Pair, Runs, nine_of_ten};
 use nvlab_fit::held_out;
 use nvlab_fit::model::{Model, forms, text, twin};
 use nvlab_fit::priors::Knob;
@@ -100,6 +101,40 @@ fn the_cores_do_not_matter() {
         })
     };
     assert_eq!(on(1), on(3));
+}
+
+/// Jobs of fio that no closed form is of are run with the design, and keep its laws.
+#[test]
+fn jobs_that_are_no_figures_are_run_with_the_design() {
+    let folder = tempfile::tempdir().unwrap();
+    let side = |rate: f64| {
+        serde_json::json!({
+            "io_bytes": rate * 4096.0, "bw_bytes": rate * 4096.0, "iops": rate, "lat_ns": { "mean": 2e5 },
+            "clat_ns": { "percentile": { "99.000000": 4e5 } },
+        })
+    };
+    let job = |name: &str, options: serde_json::Value| serde_json::json!({ "jobname": name, "groupid": 0, "error": 0, "job options": options, "read": side(6e4), "write": {} });
+    let skewed = serde_json::json!({
+        "ioengine": "io_uring", "rw": "randread", "bs": "4k", "iodepth": "16", "random_distribution": "zipf:1.1", "runtime": "5", "time_based": "",
+    });
+    let fio = serde_json::json!({ "fio version": "fio-3.36", "jobs": [job("skewed", skewed)] });
+    std::fs::write(folder.path().join("fio.json"), fio.to_string()).unwrap();
+    let text = "schema = 1\n[drive]\nname = \"d\"\ncapacity = \"32 GB\"\ninterface = \"SATA\"\nclass = \"data-centre\"\n\
+        cells = \"TLC\"\n[[figure]]\nwhat = \"random read\"\nvalue = \"70k IOPS\"\n[[measured]]\nfile = \"fio.json\"\n";
+    let file = folder.path().join("d.toml");
+    std::fs::write(&file, text).unwrap();
+    let figures = Figures::load(&file, (&[], None)).unwrap();
+    let found = answer(&figures, 0, 1, &Plain::new()).unwrap();
+    assert_eq!((found.residuals.len(), found.notes.len()), (1, 0), "{:?}", found.notes);
+    let [job] = &found.compared[..] else { panic!("{:?}", found.compared) };
+    let pairs: Vec<Pair> = job.pairs().collect();
+    let [read] = &pairs[..] else { panic!("{pairs:?}") };
+    let [mean, p99] = read.simulated.latencies.unwrap();
+    assert!((read.simulated.per_s * mean - 16.0).abs() < 0.3 && p99 >= mean, "{read:?}");
+    assert!(
+        read.simulated.per_s < 80e3 && read.difference() < 0.4,
+        "half as many in flight as of the figure: {read:?}"
+    );
 }
 
 /// The small size of `nvlab reproduce drives --only held-out`.

@@ -73,6 +73,7 @@ pub use memory::{Access, AccessKind, AnyMemoryWorkload, MemoryWorkload};
 pub use nvlab_trace::{Op, Request};
 pub use nvlab_units::{Span, Time};
 pub use spec::{Serves, Target, WorkloadSpec};
+pub use words::size;
 pub use work::{Opened, Stream, Work};
 
 use std::ops::Range;

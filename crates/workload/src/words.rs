@@ -141,7 +141,7 @@ impl<'a> Words<'a> {
 }
 
 /// A size as workloads say it: with a unit (`4 KiB`), by fio's letters, of 1024 (`4k`, `2G`), or a bare number of bytes.
-pub(crate) fn size(text: &str) -> Result<u64, QuantityError> {
+pub fn size(text: &str) -> Result<u64, QuantityError> {
     let text = text.trim();
     let letter = |byte: &u8| b"kmgt".iter().position(|known| known.eq_ignore_ascii_case(byte));
     let (number, power) = match text.as_bytes() {

@@ -10,7 +10,7 @@ use nvlab_fit::figures::Figures;
 use nvlab_fit::figures::amount::Unit;
 use nvlab_fit::fit::answer::answer;
 use nvlab_fit::fit::page;
-use nvlab_fit::fit::{Answer, Ended, FitError, Residual, Runs};
+use nvlab_fit::fit::{Answer, Ended, FitError, Pair, Residual, Runs};
 use nvlab_fit::held_out::{self, Row};
 use nvlab_report::Format;
 use nvlab_run::engine::{Done, Engine, TaskError};
@@ -92,6 +92,7 @@ pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
         Format::Json => output.print(format!("{:#}", found.document())),
         _ => output.table(&residuals(&found)),
     }
+    found.notes.iter().for_each(|note| output.note(note));
     for doubt in &found.doubts {
         output.warn(doubt);
     }
@@ -201,10 +202,34 @@ fn numbers(found: &Answer) -> Table {
     Table { schema: "nvlab.fit/1", columns, rows: found.numbers.iter().map(row).collect() }
 }
 
+/// Jobs that are no figures: reads and writes of each.
+fn compared(found: &Answer) -> Table {
+    let columns = vec![
+        Column::text("job", "job"),
+        Column::text("kind", ""),
+        Column::number("measured", "measured"),
+        Column::number("simulated", "simulated"),
+        Column::number("difference", "difference"),
+        Column::text("latencies", "mean, p99"),
+        Column::text("latencies_simulated", "simulated"),
+    ];
+    let row = |name: &str, pair: &Pair| {
+        let mut row = vec![Cell::text(name)];
+        row.extend(pair.cells().iter().map(Cell::text));
+        row
+    };
+    let rows = found.compared.iter().flat_map(|job| job.pairs().map(|pair| row(&job.name, &pair)));
+    Table { schema: "nvlab.fit/1", columns, rows: rows.collect() }
+}
+
 fn people(output: &Output, found: &Answer, with_design: bool) {
     output.table(&residuals(found));
     output.print("");
     output.table(&numbers(found));
+    if !found.compared.is_empty() {
+        output.print("\nnot fitted, but run with the design:");
+        output.table(&compared(found));
+    }
     for other in &found.others {
         output.print(format_args!("\nAnother design explains the figures as well: {}", other.differs));
     }

@@ -78,7 +78,7 @@ fn print(output: &Output, design: &str, test: &TestResult) {
         }
         let table = match (is_human, test.test) {
             (true, Test::Iops) => matrix(rounds),
-            _ => list(rounds),
+            _ => list(test.test, rounds),
         };
         output.table(&table);
     }
@@ -114,8 +114,9 @@ fn matrix(rounds: &RoundsResult) -> Table {
 }
 
 /// Every cell in a row.
-fn list(rounds: &RoundsResult) -> Table {
+fn list(test: Test, rounds: &RoundsResult) -> Table {
     let columns = vec![
+        Column::for_programs("test"),
         Column::number("block_bytes", "block"),
         Column::number("read_percent", "reads"),
         Column::number("iops", "IOPS"),
@@ -127,6 +128,7 @@ fn list(rounds: &RoundsResult) -> Table {
     let row = |cell: &pts::CellResult| {
         let time = |us: f64| Cell::new(number::time_ns(us * 1e3).to_string(), us);
         vec![
+            Cell::text(test.title()),
             Cell::new(number::bytes(cell.block_bytes as f64).to_string(), cell.block_bytes),
             Cell::new(format!("{} %", cell.read_percent), cell.read_percent),
             Cell::new(number::count(cell.iops.round() as u64), cell.iops),

@@ -1,46 +1,26 @@
 //! What fio measured: its JSON (`--output-format=json`), of any jobs, or a file of `nvlab probe` with many of those. A plain job
-//! (`nvlab_workload::block::fio_job::PlainJob`) is one figure, its throughput; others are named with what makes them different.
+//! (`nvlab_workload::block::fio_job::PlainJob`) is one figure, its throughput; any other that can be simulated is kept as it is, for the
+//! design that was found.
 //!
 //! fio does not say how the drive was prepared. Unless the state is given, writes are taken as made in the steady state if the job
 //! wrote the capacity or more at random, and otherwise in the state that figures of its class are in when they give none. Either is
 //! said beside the answer.
 
-use super::amount::Unit;
-use super::what::{Requests, State, What};
-use super::{Class, Drive, Figure, Figures};
+use super::measured::{Closed, Measured, Side};
+use super::what::{State, What};
+use super::{Class, Drive, Figure, Figures, OtherJob};
 use crate::probe;
 use nvlab_design::toml_reader::{FileError, Place, Source};
-use nvlab_workload::block::fio_job::{FioJobFile, PlainJob};
+use nvlab_workload::block::fio_job::{FioJobFile, PlainError, PlainJob};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Requests of at least so many bytes are told in bytes a second.
-const LARGE: u32 = 64 << 10;
+/// Behind its cache a drive writes at most so many times as fast.
+const CLIFF: f64 = 0.8;
+/// What the size of a cache may be off that was found by where a burst became slower.
+const CACHE_OFF: f64 = 0.1;
 /// A job that goes to less of the drive leaves it more spare space than the whole of it has.
 const WHOLE: f64 = 0.9;
-
-/// A file with what was measured, and what is known of how.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// The file.
-    pub file: PathBuf,
-    /// Which sibling was measured.
-    pub size: usize,
-    /// In which state it was written to, if known.
-    pub state: Option<State>,
-    /// What its figures may be off, as a share.
-    pub tolerance: f64,
-}
-
-/// Reads, or writes, of a job.
-#[derive(Clone, Copy, Debug, Default)]
-struct Side {
-    per_s: f64,
-    bytes_per_s: f64,
-    bytes: f64,
-    latencies: Option<[f64; 2]>,
-}
 
 /// A job as fio reports it.
 struct Entry {
@@ -49,19 +29,33 @@ struct Entry {
     options: Vec<(String, String)>,
     read: Side,
     write: Side,
+    /// A part of the burst of a probe.
+    is_burst: bool,
     at: Place,
 }
 
 /// Adds what a file says of a drive.
-pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError> {
-    let File { name: file, entries, state } = read(&of.file)?;
+pub(super) fn add(figures: &mut Figures, of: &Measured, text: &str) -> Result<(), FileError> {
+    let File { name: file, entries, state } = read(of, text)?;
     let of = &Measured { state: of.state.or(state), ..of.clone() };
-    let (mut left_out, mut assumed, before) = (Vec::new(), Vec::new(), figures.figures.len());
+    let (mut left_out, mut assumed) = (Vec::new(), Vec::new());
+    let (before, others) = (figures.figures.len(), figures.others.len());
+    let (parts, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.is_burst);
+    match burst(&parts, &figures.drive, of) {
+        Ok(found) => figures.figures.extend(found),
+        Err(why) => {
+            left_out.extend(parts.first().map(|part| format!("{} and those after it: {why}", part.name)))
+        }
+    }
     for group in entries.chunk_by(|a, b| a.group == b.group) {
         let name = &group[0].name;
         let found = plain(group, &file).and_then(|job| figure_of(group, job, &figures.drive, of));
         match found {
-            Err(why) => left_out.push(format!("{name}: {why}")),
+            Err(Left::Out(why)) => left_out.push(format!("{name}: {why}")),
+            Err(Left::Other(why)) => match other(group, why, &figures.drive, of) {
+                Some(job) => figures.others.push(job),
+                None => left_out.push(format!("{name}: it served nothing")),
+            },
             Ok((figure, state)) => {
                 if of.state.is_none() && state != State::Full {
                     assumed.push((name.clone(), state));
@@ -70,7 +64,7 @@ pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError>
             }
         }
     }
-    if figures.figures.len() == before {
+    if figures.figures.len() == before && figures.others.len() == others {
         let error = FileError::new(format!("{file}: no job of it can be compared"));
         return Err(left_out.into_iter().fold(error, FileError::help));
     }
@@ -97,12 +91,11 @@ struct File {
     state: Option<State>,
 }
 
-fn read(path: &Path) -> Result<File, FileError> {
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| FileError::new(format!("{file}: {error}")))?;
+fn read(of: &Measured, text: &str) -> Result<File, FileError> {
+    let file = of.file.display().to_string();
     let no = |why: String| FileError::new(format!("{file}: not fio's JSON (--output-format=json): {why}"));
-    let root = probe::report(&text).map_err(&no)?;
-    let source = Arc::new(Source::file(&file, &text));
+    let root = probe::report(text).map_err(&no)?;
+    let source = Arc::new(Source::file(&file, text));
     let mut places = text.match_indices("\"jobname\"").map(|(at, name)| at..at + name.len());
     let mut found = Vec::new();
     let is_probe = root["schema"] == probe::SCHEMA;
@@ -121,7 +114,8 @@ fn read(path: &Path) -> Result<File, FileError> {
         for job in jobs.ok_or_else(|| no("it has no \"jobs\"".to_string()))? {
             let at = Place { source: Arc::clone(&source), span: places.next().unwrap_or(0..0) };
             let entry = entry(job, &run["global options"], number as u64, at)?;
-            found.extend(entry);
+            let is_burst = |entry: &Entry| is_probe && entry.name.starts_with(probe::BURST);
+            found.extend(entry.map(|entry| Entry { is_burst: is_burst(&entry), ..entry }));
         }
     }
     let state = root["state"].as_str().and_then(|text| text.parse().ok());
@@ -146,7 +140,15 @@ fn entry(job: &Value, global: &Value, run: u64, at: Place) -> Result<Option<Entr
     options.extend(own);
     options.retain(|(key, _)| key != "name");
     let group = (run, job["groupid"].as_u64().unwrap_or(0));
-    Ok(Some(Entry { group, options, read: side(&job["read"]), write: side(&job["write"]), at, name }))
+    Ok(Some(Entry {
+        group,
+        options,
+        read: side(&job["read"]),
+        write: side(&job["write"]),
+        is_burst: false,
+        at,
+        name,
+    }))
 }
 
 fn options(value: &Value) -> Vec<(String, String)> {
@@ -168,26 +170,109 @@ fn side(value: &Value) -> Side {
     }
 }
 
+/// What the burst of a probe says of a drive that was empty: the rate into its cache, the rate behind it, and what the cache took. A part
+/// on the way is taken as having two rates, one after the other.
+fn burst(parts: &[Entry], drive: &Drive, of: &Measured) -> Result<Vec<Figure>, &'static str> {
+    let parts: Vec<&Entry> = parts.iter().filter(|part| part.name != probe::RESTED).collect();
+    let [first, .., last] = &parts[..] else { return Ok(Vec::new()) };
+    if of.state != Some(State::Cache) {
+        return Err("only of an empty drive (--state fresh) a burst tells more than other writes in order");
+    }
+    let closed = |state| Closed { is_sequential: true, reads: 0.0, block_bytes: 1 << 20, depth: 32, state };
+    let figure = |entry: &Entry, state| {
+        closed(state).figure(of, [entry.read, entry.write], (format!("fio, {}", entry.name), &entry.at))
+    };
+    let mut found: Vec<Figure> = figure(first, State::Cache).into_iter().collect();
+    let (fast, slow) = (first.write.bytes_per_s, last.write.bytes_per_s);
+    if drive.class == Class::Client && slow < CLIFF * fast {
+        found.extend(figure(last, State::AfterCache));
+        let fast_bytes = |part: &&Entry| {
+            let Side { bytes, bytes_per_s, .. } = part.write;
+            let part = (bytes / bytes_per_s - bytes / slow) / (1.0 / fast - 1.0 / slow);
+            part.clamp(0.0, bytes)
+        };
+        let value = parts.iter().map(fast_bytes).sum();
+        let (what, at) = (What::Cache, last.at.clone());
+        let source = "fio, where the burst became slower".to_string();
+        let tolerance = of.tolerance.max(CACHE_OFF);
+        found.push(Figure { size: of.size, what, value, latencies: None, tolerance, source, at });
+    }
+    Ok(found)
+}
+
+/// Reads and writes of the copies of a job, together. Percentiles of copies do not add up.
+fn sides(group: &[Entry]) -> [Side; 2] {
+    let all = |side: &dyn Fn(&Entry) -> Side| {
+        let sum = |of: &dyn Fn(Side) -> f64| group.iter().map(|entry| of(side(entry))).sum();
+        Side {
+            per_s: sum(&|side| side.per_s),
+            bytes_per_s: sum(&|side| side.bytes_per_s),
+            bytes: sum(&|side| side.bytes),
+            latencies: side(&group[0]).latencies.filter(|_| group.len() == 1),
+        }
+    };
+    [all(&|entry| entry.read), all(&|entry| entry.write)]
+}
+
+/// Why a group of jobs is no figure.
+enum Left {
+    /// It cannot be compared with anything.
+    Out(String),
+    /// It is a load that no closed form is of, but that can be simulated.
+    Other(&'static str),
+}
+
+impl From<String> for Left {
+    fn from(why: String) -> Left {
+        Left::Out(why)
+    }
+}
+
 /// The job of a group: one, or copies of one.
-fn plain(group: &[Entry], file: &str) -> Result<PlainJob, String> {
+fn plain(group: &[Entry], file: &str) -> Result<PlainJob, Left> {
     let job = &group[0];
     if group.iter().any(|other| other.options != job.options) {
-        return Err(format!("it runs beside {} others (a `stonewall` would part them)", group.len() - 1));
+        let why = format!("it runs beside {} others (a `stonewall` would part them)", group.len() - 1);
+        return Err(Left::Out(why));
     }
-    let mut plain = FioJobFile::plain(&job.name, &job.options, file).map_err(|error| error.to_string())?;
+    let plain = FioJobFile::plain(&job.name, &job.options, file);
+    let mut plain = plain.map_err(|error| match error {
+        PlainError::Other(why) => Left::Other(why),
+        PlainError::Wrong(error) => Left::Out(error.to_string()),
+    })?;
     if group.len() > 1 {
         plain.copies = group.len() as u32;
     }
     Ok(plain)
 }
 
+/// A job that is another kind of load, as it is.
+fn other(group: &[Entry], why: &'static str, drive: &Drive, of: &Measured) -> Option<OtherJob> {
+    let (job, sides) = (&group[0], sides(group));
+    let usual = match drive.class {
+        _ if sides[1].per_s == 0.0 => State::Full,
+        Class::Client => State::Cache,
+        Class::DataCentre => State::Steady,
+    };
+    let copies = (group.len() > 1).then(|| ("numjobs".to_string(), group.len().to_string()));
+    (sides.iter().any(|side| side.per_s > 0.0)).then(|| OtherJob {
+        size: of.size,
+        name: job.name.clone(),
+        why,
+        options: job
+            .options
+            .iter()
+            .filter(|(key, _)| copies.is_none() || key != "numjobs")
+            .cloned()
+            .chain(copies.clone())
+            .collect(),
+        state: of.state.unwrap_or(usual),
+        sides,
+    })
+}
+
 /// The figure of a plain job, of its reads or of its writes, whichever are more; and the state that the drive is taken to be in.
-fn figure_of(
-    group: &[Entry],
-    job: PlainJob,
-    drive: &Drive,
-    of: &Measured,
-) -> Result<(Figure, State), String> {
+fn figure_of(group: &[Entry], job: PlainJob, drive: &Drive, of: &Measured) -> Result<(Figure, State), Left> {
     let (capacity, reads) = (drive.capacities[of.size], job.reads);
     let written: f64 = group.iter().map(|entry| entry.write.bytes).sum();
     let usual = match (drive.class, job.is_sequential) {
@@ -204,48 +289,21 @@ fn figure_of(
         _ => usual,
     };
     if state == State::Steady && job.is_sequential && reads < 1.0 && written < capacity as f64 {
-        return Err(
-            "it writes in order, for a while, what was written at random before: no state that is modelled"
-                .into(),
-        );
+        return Err(Left::Other("it writes in order, for a while, what was written at random before"));
     }
     let share = job.share(capacity);
     if state == State::Steady && reads < 1.0 && share < WHOLE {
-        return Err(format!(
-            "it writes to {:.0} % of the drive only, whose steady state is another",
-            share * 100.0
-        ));
+        return Err(Left::Other("it writes to a part of the drive only, whose steady state is another"));
     }
-    // The mix is given: of both rates, one says all.
-    let is_write = reads < 0.5;
-    let side = |entry: &Entry| if is_write { entry.write } else { entry.read };
-    let unit = match job.is_sequential || job.block_bytes >= LARGE {
-        true => Unit::BytesPerSecond,
-        false => Unit::PerSecond,
-    };
-    let rate =
-        |entry: &Entry| if unit == Unit::PerSecond { side(entry).per_s } else { side(entry).bytes_per_s };
-    let value: f64 = group.iter().map(rate).sum();
-    if value <= 0.0 {
-        return Err("it served nothing".to_string());
-    }
-    let requests = Requests {
+    let closed = Closed {
         is_sequential: job.is_sequential,
-        is_write,
-        mixed: (0.0 < reads && reads < 1.0).then_some(reads),
+        reads,
         block_bytes: job.block_bytes.into(),
         depth: job.depth * job.copies,
         state,
     };
-    let figure = Figure {
-        size: of.size,
-        what: What::Rate(requests, unit),
-        value,
-        // Percentiles of copies do not add up.
-        latencies: side(&group[0]).latencies.filter(|_| group.len() == 1),
-        tolerance: of.tolerance,
-        source: format!("fio, {}", group[0].name),
-        at: group[0].at.clone(),
-    };
+    let source = (format!("fio, {}", group[0].name), &group[0].at);
+    let figure =
+        closed.figure(of, sides(group), source).ok_or_else(|| Left::Out("it served nothing".to_string()))?;
     Ok((figure, state))
 }

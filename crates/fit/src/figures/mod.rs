@@ -20,7 +20,8 @@
 //! bs        = "4 KiB"                # qd, state = "fresh" | "cache" | "after cache" | "full" | "steady"
 //! tolerance = "5 %"                  # what the figure may be off; default 5 %
 //! [[measured]]
-//! file      = "fio-results.json"     # fio's JSON, beside this file; capacity, state and tolerance as of a figure
+//! file      = "fio-results.json"     # beside this file: fio's JSON or latency log, or a table of SNIA's test; capacity, state and
+//!                                    # tolerance as of a figure, qd where the file does not say it
 //! ```
 //!
 //! A figure is a [`What`] and a value in base units. A job that fio measured is the same, with its latencies beside.
@@ -30,17 +31,21 @@
 //! | [`what`](mod@what) | what a figure is of, and its job as a run |
 //! | [`amount`] | values with units as data sheets write them |
 //! | `read` | the file |
-//! | [`fio`] | what fio measured |
+//! | `measured` | a file of measurements, and what each kind of them has in common |
+//! | `fio`, `log`, `table` | fio's JSON, its latency logs, tables of SNIA's test |
 //! | [`doubts`] | figures that contradict each other or physics |
 
 pub mod amount;
 pub mod doubts;
-pub mod fio;
+mod fio;
+mod log;
+mod measured;
 mod read;
+mod table;
 pub mod what;
 
 pub use amount::{Amount, Unit};
-pub use fio::Measured;
+pub use measured::{Measured, OtherJob, Side};
 pub use what::{Load, State, What};
 
 use nvlab_design::toml_reader::{FileError, Place};
@@ -185,12 +190,14 @@ pub struct Figures {
     pub known: Vec<Known>,
     /// Its figures.
     pub figures: Vec<Figure>,
+    /// Jobs that were measured and are no figures: the design that is found is compared with them.
+    pub others: Vec<OtherJob>,
     /// What was assumed of measurements, and which of them are not compared.
     pub notes: Vec<String>,
 }
 
 impl Figures {
-    /// Reads a file, and what was measured besides: files of fio, with the state in which the drive was written to.
+    /// Reads a file, and what was measured besides: files of fio or of SNIA's test, with the state in which the drive was written to.
     pub fn load(path: &Path, (measured, state): (&[PathBuf], Option<State>)) -> Result<Figures, FileError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| FileError::new(format!("{}: {error}", path.display())))?;

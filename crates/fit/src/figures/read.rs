@@ -1,7 +1,7 @@
 //! The file of figures.
 
 use super::amount::{Amount, Unit, amount};
-use super::fio::{self, Measured};
+use super::measured::{self, Measured};
 use super::what::{Load, Requests, State, What};
 use super::{Cells, Class, Drive, Figure, Figures, Known, Link};
 use nvlab_design::toml_reader::datum::{Datum, Shape};
@@ -36,13 +36,19 @@ pub fn read(file: &str, text: &str, more: &[PathBuf], state: Option<State>) -> R
         let problem = "[drive] has several capacities: name each file in [[measured]], with the capacity that was measured";
         return Err(root.error(problem));
     }
-    let given = |file: &PathBuf| Measured { file: file.clone(), size: 0, state, tolerance: TOLERANCE };
+    let given =
+        |file: &PathBuf| Measured { file: file.clone(), size: 0, state, depth: None, tolerance: TOLERANCE };
     all.extend(more.iter().map(given));
     if figures.is_empty() && all.is_empty() {
         return Err(root.error("a figures file needs [[figure]] or [[measured]], at least one"));
     }
-    let mut figures = Figures { drive, known, figures, notes: Vec::new() };
-    all.iter().try_for_each(|measured| fio::add(&mut figures, measured))?;
+    let mut figures = Figures { drive, known, figures, others: Vec::new(), notes: Vec::new() };
+    all.iter().try_for_each(|measured| measured::add(&mut figures, measured))?;
+    if figures.figures.is_empty() {
+        let why: Vec<String> =
+            figures.others.iter().map(|job| format!("{}: {}", job.name, job.why)).collect();
+        return Err(root.error(format!("nothing of it can be fitted: {}", why.join("; "))));
+    }
     Ok(figures)
 }
 
@@ -50,13 +56,20 @@ pub fn read(file: &str, text: &str, more: &[PathBuf], state: Option<State>) -> R
 fn measured(table: &Table, drive: &Drive, folder: &Path) -> Read<Measured> {
     let (size, file) = (size(table, drive)?, folder.join(table.needed("file")?));
     let state = table.text("state")?.map(|text| state(table, &text)).transpose()?;
-    let tolerance = tolerance(table)?;
+    let (depth, tolerance) = (depth(table)?, tolerance(table)?);
     table.end()?;
-    Ok(Measured { file, size, state, tolerance })
+    Ok(Measured { file, size, state, depth, tolerance })
 }
 
 fn state(table: &Table, text: &str) -> Read<State> {
     text.parse().map_err(|allowed: String| table.wrong("state", format!("is {allowed}")))
+}
+
+fn depth(table: &Table) -> Read<Option<u32>> {
+    Ok(match table.datum("qd", Shape::Count { min: 1, max: 65_536 })? {
+        Some(Datum::Count(depth)) => Some(depth as u32),
+        _ => None,
+    })
 }
 
 fn tolerance(table: &Table) -> Read<f64> {
@@ -237,10 +250,7 @@ fn requests(table: &Table, drive: &Drive, name: &str, unit: Unit) -> Read<What> 
         (.., Class::DataCentre, true) => 128,
         (.., Class::DataCentre, false) => 256,
     };
-    let depth = match table.datum("qd", Shape::Count { min: 1, max: 65_536 })? {
-        Some(Datum::Count(depth)) => depth as u32,
-        _ => usual,
-    };
+    let depth = depth(table)?.unwrap_or(usual);
     let state = match (table.text("state")?, is_write, drive.class) {
         (Some(text), ..) => state(table, &text)?,
         (None, true, Class::Client) => State::Cache,

@@ -121,13 +121,11 @@ fn plain_jobs_of_fio_are_figures() {
     assert_eq!(figures.figures[2].latencies, None, "percentiles of two copies");
     assert_eq!(figures.figures[1].what.workload(32), "uniform read=70% bs=4KiB qd=32");
     let notes = figures.notes.join("\n");
-    for why in [
-        "not compared: skewed: it prefers some places",
-        "not compared: a: it runs beside 1 others",
-        "not compared: synced: it flushes",
-        "not compared: dead: it served nothing",
-        "not compared: stream: it writes in order, for a while",
-    ] {
+    let others: Vec<(&str, &str)> =
+        figures.others.iter().map(|job| (job.name.as_str(), &job.why[..12])).collect();
+    assert_eq!(others, [("skewed", "it prefers s"), ("synced", "it flushes o"), ("stream", "it writes in")]);
+    assert_eq!(figures.others[0].sides[0].per_s, 1000.0);
+    for why in ["not compared: a: it runs beside 1 others", "not compared: dead: it served nothing"] {
         assert!(notes.contains(why), "{why}: {notes}");
     }
     assert!(!notes.contains("does not say how the drive was prepared"), "{notes}");
@@ -147,8 +145,8 @@ fn how_a_drive_was_prepared_is_said_or_assumed_aloud() {
     // Of the 1 TB, all and more were written.
     let figures = with_fio(&job(5e6, "rw=randwrite iodepth=4"), "").unwrap();
     assert!(figures.name(&figures.figures[0]).ends_with(", steady"));
-    let problem = with_fio(&job(1e3, "rw=randwrite size=10g"), "state = \"steady\"\n").unwrap_err();
-    assert!(problem.help[0].contains("it writes to 1 % of the drive only"), "{problem:?}");
+    let part = with_fio(&job(1e3, "rw=randwrite size=10g"), "state = \"steady\"\n").unwrap_err().to_string();
+    assert!(part.contains("nothing of it can be fitted: w: it writes to a part"), "{part}");
 }
 
 #[test]
@@ -170,17 +168,124 @@ fn a_probe_is_runs_of_fio_and_a_state() {
 }
 
 #[test]
+fn a_burst_tells_the_cache() {
+    // 10 GB a part: 15 GB at 3 GB/s, the rest at 1 GB/s.
+    let part = |name, seconds: f64| {
+        let rate = 10e9 / seconds / 1048576.0;
+        let file = fio(&[(name, 0, "rw=write bs=1m iodepth=32", NOTHING, [rate, 90.0, 200.0])]);
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let mut run = serde_json::from_str::<serde_json::Value>(&text[text.find('{').unwrap()..]).unwrap();
+        run["jobs"][0]["write"]["io_bytes"] = 10e9.into();
+        run["jobs"][0]["write"]["bw_bytes"] = (10e9 / seconds).into();
+        run
+    };
+    let runs = [
+        part("burst-1", 10.0 / 3.0),
+        part("burst-2", 5.0 / 3.0 + 5.0),
+        part("burst-3", 10.0),
+        part("burst-4", 10.0),
+        part("burst-rested", 8.0),
+    ];
+    let read = |state: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let probe = serde_json::json!({ "schema": crate::probe::SCHEMA, "state": state, "runs": runs });
+        std::fs::write(file.path(), probe.to_string()).unwrap();
+        with_fio(&file, "")
+    };
+    let figures = read("fresh").unwrap();
+    assert_eq!(
+        told(&figures),
+        [
+            "sequential write 1 MiB QD32, new: 3.00 GB/s",
+            "sequential write 1 MiB QD32, after the cache: 1.00 GB/s",
+            "cache: 15.0 GB"
+        ]
+    );
+    assert!(read("full").unwrap_err().help[0].contains("only of an empty drive"));
+}
+
+#[test]
 fn what_is_not_of_fio_is_refused() {
     let refused = |text: &str| {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         with_fio(&file, "").unwrap_err().to_string()
     };
-    assert!(refused("").contains("not fio's JSON"), "empty");
+    assert!(refused("").contains("neither fio's JSON"), "empty");
     assert!(refused("{\"jobs\": []}").contains("it has no \"fio version\""));
     assert!(refused("{\"fio version\": \"fio-2.1\", \"jobs\": []}").contains("fio 3 is needed"));
     assert!(!refused("{\"fio version\": \"fio-10.0\", \"jobs\": []}").contains("fio 3 is needed"));
     let broken = "{\"fio version\": \"fio-3.1\", \"jobs\": [{\"jobname\": \"x\", \"error\": 5}]}";
     assert!(refused(broken).contains("`x` ended with error 5"), "{}", refused(broken));
     assert!(refused("{\"fio version\": \"fio-3.1\", \"jobs\": [").contains("EOF"));
+}
+
+fn measured(text: &str, more: &str) -> Result<Figures, FileError> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    with_fio(&file, more)
+}
+
+fn told(figures: &Figures) -> Vec<String> {
+    let one =
+        |figure: &Figure| format!("{}: {}", figures.name(figure), figure.what.unit().shown(figure.value));
+    figures.figures.iter().map(one).collect()
+}
+
+#[test]
+fn the_matrix_of_snias_test_is_figures() {
+    let text = "IOPS of a drive\n\nblock     100/0 IOPS  65/35 IOPS  0/100 IOPS\n\
+        64.0 KiB       2 500       1 000         300\n4 KiB         39 992       2 000       1 240\n\nsteady\n";
+    let expected = [
+        "random read 64 KiB QD32, steady: 164 MB/s",
+        "random read 64 KiB QD32, 65 % read, steady: 42.6 MB/s",
+        "random write 64 KiB QD32, steady: 19.7 MB/s",
+        "random read 4 KiB QD32, steady: 40.0 k/s",
+        "random read 4 KiB QD32, 65 % read, steady: 1.30 k/s",
+        "random write 4 KiB QD32, steady: 1.24 k/s",
+    ];
+    assert_eq!(told(&measured(text, "qd = 32").unwrap()), expected);
+    let markdown = "| bs | 100/0 | 65/35 | 0/100 |\n|---|--:|--:|--:|\n| 64k | 2,500 | 1,000 | 300 |\n| 4k | 39992 | 2000 | 1240 |\n";
+    assert_eq!(told(&measured(markdown, "qd = 32").unwrap()), expected);
+    let error = measured(text, "").unwrap_err().to_string();
+    assert!(error.contains("a matrix does not say how many requests") && error.contains(":4:"), "{error}");
+    let error = measured(&text.replace("2 500", "fast"), "qd = 32").unwrap_err().to_string();
+    assert!(error.contains("`fast` is no rate"), "{error}");
+}
+
+#[test]
+fn the_lists_of_nvlabs_test_are_figures() {
+    let text = "test,block_bytes,read_percent,iops,bytes_per_s,latency_mean_us\n\
+        Throughput,131072,0,1000,131072000,64000\nLatency,4096,100,20000,81920000,50.0\nLatency,4096,65,2000,8192000,500\n";
+    let expected = [
+        "sequential write 128 KiB QD64: 131 MB/s",
+        "random read 4 KiB QD1, steady: 20.0 k/s",
+        "random read 4 KiB QD1, 65 % read, steady: 1.30 k/s",
+    ];
+    assert_eq!(told(&measured(text, "").unwrap()), expected);
+    let people = "Throughput · mine\n   block  reads    IOPS  throughput     mean\n128 KiB    0 %   1 000    131 MB/s  64.0 ms\n\
+        Latency · mine\n   block  reads    IOPS  throughput     mean\n4.00 KiB  100 %  20 000   81.9 MB/s  50.0 us\n4.00 KiB   65 %   2 000   8.2 MB/s  500 us\n";
+    assert_eq!(told(&measured(people, "").unwrap()), expected);
+}
+
+#[test]
+fn a_latency_log_is_a_figure() {
+    // Eight in flight, each served after 400 us: one every 50 us; the last percent takes ten times as long.
+    let line = |number: u64, offset: u64| {
+        let latency = if number % 50 == 49 { 4_000_000 } else { 326_531 };
+        format!("{}, {latency}, 0, 4096, {offset}, 0\n", number / 20)
+    };
+    let random: String = (0..20_000).map(|number| line(number, (number * 7919 % 1009) * 4096)).collect();
+    let figures = measured(&random, "").unwrap();
+    assert_eq!(told(&figures), ["random read 4 KiB QD8: 20.0 k/s"]);
+    let [mean, p99] = figures.figures[0].latencies.unwrap();
+    assert!((mean - 400e-6).abs() < 1e-6 && p99 == 4e-3, "{mean} {p99}");
+    assert!(figures.notes[0].contains("a closed loop of 8 requests"), "{:?}", figures.notes);
+    let ordered: String = (0..20_000).map(|number| line(number, number * 4096)).collect();
+    assert_eq!(told(&measured(&ordered, "").unwrap()), ["sequential read 4 KiB QD8: 82.0 MB/s"]);
+    let averaged: String = (0..200).map(|number| format!("{number}, 400000, 0, 0\n")).collect();
+    let error = measured(&averaged, "").unwrap_err().to_string();
+    assert!(error.contains("log_avg_msec"), "{error}");
+    let broken = random.replacen("326531", "x", 2);
+    assert!(measured(&broken, "").is_err());
 }

@@ -1,5 +1,6 @@
 //! What is said of a fit: numbers with intervals, residuals, contradictions, other designs, the design file.
 
+use super::compared::{Compared, compared};
 use super::interval::nine_of_ten;
 use super::next::{Next, next};
 use super::posterior::{Mode, Posterior};
@@ -98,6 +99,10 @@ pub struct Answer {
     pub numbers: Vec<Number>,
     /// Every figure.
     pub residuals: Vec<Residual>,
+    /// Jobs of fio that are no figures, measured and simulated.
+    pub compared: Vec<Compared>,
+    /// Why some of them could not be simulated.
+    pub notes: Vec<String>,
     /// What contradicts physics, or another figure, or all others.
     pub doubts: Vec<String>,
     /// What to measure next, what tells most first.
@@ -126,11 +131,13 @@ pub fn answer(figures: &Figures, size: usize, seed: u64, runs: &dyn Runs) -> Res
     let known: Vec<_> =
         figures.figures.iter().filter(|figure| figure.size == size).map(|figure| figure.what).collect();
     let next = next(&model, &known, &draws, size);
+    let (compared, notes) = compared(figures, &model, &best, runs)?;
     let text = file(&model, figures, &best[size], size, &numbers);
     Design::parse(&format!("{}.toml", figures.drive.name), &text, &[])?;
-    let count = fitted.runs + others.iter().map(|other| other.simulated.len()).sum::<usize>();
+    let count =
+        fitted.runs + compared.len() + others.iter().map(|other| other.simulated.len()).sum::<usize>();
     let name = figures.drive.name.clone();
-    Ok(Answer { name, numbers, residuals, doubts: said, next, others, text, runs: count })
+    Ok(Answer { name, numbers, residuals, compared, notes, doubts: said, next, others, text, runs: count })
 }
 
 fn numbers(
@@ -263,6 +270,8 @@ fn file(model: &Model, figures: &Figures, best: &Values, size: usize, numbers: &
             Knob::Reserve => "share of blocks without data: ",
             Knob::Extra => "flash over the power of two: ",
             Knob::Link => "of the line's rate: ",
+            Knob::LinkWrite => "of the rate of reads: ",
+            Knob::CommandWrite => "of that of a read: ",
             _ => "",
         };
         match number.is_prior_only {

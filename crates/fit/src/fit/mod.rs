@@ -10,9 +10,11 @@
 //! | [`posterior`] | how probable a drive is; searches and draws |
 //! | `document`, [`page`] | the answer as JSON and as a page |
 //! | `next`, `interval` | what to measure next; where nine of ten drives are |
+//! | `compared` | jobs of fio that no closed form is of, simulated on the design that was found |
 //! | [`answer`] | what is said of it: numbers with intervals, residuals, contradictions, other designs, the file |
 
 pub mod answer;
+mod compared;
 mod document;
 mod interval;
 mod next;
@@ -20,6 +22,7 @@ pub mod page;
 pub mod posterior;
 
 pub use answer::{Answer, Number, Residual};
+pub use compared::{Compared, Pair};
 pub use interval::nine_of_ten;
 pub use next::Next;
 

@@ -18,11 +18,16 @@ pub fn page(found: &Answer, notes: &[String]) -> String {
     page.section("figures", "Figures", about, &(picture(&found.residuals) + &figures(&found.residuals)));
     let about = "Nine of ten drives that fit have a number in its interval. What is usual is known without any figure.";
     page.section("numbers", "The design", about, &numbers(found));
+    if !found.compared.is_empty() {
+        let about =
+            "Loads that no closed form is of: nothing was fitted to them, the design was only run with them.";
+        page.section("compared", "Other jobs", about, &compared(found));
+    }
     if !found.next.is_empty() {
         let about = "Figures on which drives that fit differ most: each would narrow the number beside it.";
         page.section("next", "What to measure next", about, &next(found));
     }
-    let said: Vec<&String> = found.doubts.iter().chain(notes).collect();
+    let said: Vec<&String> = found.doubts.iter().chain(&found.notes).chain(notes).collect();
     if !said.is_empty() {
         let items: String = said.iter().map(|text| format!("<li>{}</li>\n", escape(text))).collect();
         page.section(
@@ -104,6 +109,20 @@ fn numbers(found: &Answer) -> String {
         let [value, interval, usual] = &number.shown;
         let interval = if number.is_prior_only { "prior only: no figure depends on it" } else { interval };
         table.row(&[number.name, value, interval, usual, number.key, &number.source].map(escape));
+    }
+    table.html()
+}
+
+fn compared(found: &Answer) -> String {
+    let heads = ["job", "", "measured", "simulated", "off", "mean, p99 measured", "simulated", "what it is"];
+    let mut table = Table::new("", 2, &heads);
+    for job in &found.compared {
+        for pair in job.pairs() {
+            let mut row = vec![escape(&job.name)];
+            row.extend(pair.cells().iter().map(|cell| escape(cell)));
+            row.push(escape(job.why));
+            table.row(&row);
+        }
     }
     table.html()
 }

@@ -174,8 +174,14 @@ impl Posterior<'_> {
 }
 
 /// The standard deviation that the logarithm of a figure is taken to have: its tolerance is two of them.
-pub(super) fn deviation(figure: &Figure) -> f64 {
+pub(crate) fn deviation(figure: &Figure) -> f64 {
     (0.5 * figure.tolerance).hypot(MODEL)
+}
+
+/// A residual in such deviations: Student's t, whose degrees of freedom are [`FREEDOM`].
+pub(crate) fn residual(rng: &mut Rng) -> f64 {
+    let square: f64 = (0..FREEDOM as usize).map(|_| rng.normal(0.0, 1.0).powi(2)).sum();
+    rng.normal(0.0, 1.0) / (square / FREEDOM).sqrt()
 }
 
 fn log_of(figure: &Figure, predicted: f64) -> f64 {

@@ -37,18 +37,23 @@ pub fn value(values: &Values, what: What) -> f64 {
     }
 }
 
+/// Time for which a request occupies the front end, and the rate of the link in its direction.
+fn front(values: &Values, is_write: bool) -> (f64, f64) {
+    match is_write {
+        true => (values.write_command(), values.link_to_drive()),
+        false => (values.of(Knob::Command), values.link_rate()),
+    }
+}
+
 /// Time of a request that waits for nothing, without the cells.
-fn path(values: &Values, block: f64) -> f64 {
-    values.of(Knob::Host)
-        + DEVICE_S
-        + values.of(Knob::Firmware)
-        + values.of(Knob::Command)
-        + block / values.link_rate()
+fn path(values: &Values, is_write: bool, block: f64) -> f64 {
+    let (command, link) = front(values, is_write);
+    values.of(Knob::Host) + DEVICE_S + values.of(Knob::Firmware) + command + block / link
 }
 
 fn latency(values: &Values, requests: &Requests) -> f64 {
     let block = requests.block_bytes as f64;
-    let alone = path(values, block);
+    let alone = path(values, requests.is_write, block);
     let cells = match requests.is_write {
         // It is answered when it is in the buffer.
         true => 0.0,
@@ -67,7 +72,8 @@ fn rate(values: &Values, requests: &Requests) -> f64 {
         return all * if requests.is_write { 1.0 - reads } else { reads };
     }
     let block = requests.block_bytes as f64;
-    let front = (1.0 / values.of(Knob::Command)).min(values.link_rate() / block);
+    let (command, link) = front(values, requests.is_write);
+    let front = (1.0 / command).min(link / block);
     let channels = f64::from(values.channels) * values.of(Knob::Transfer) / (block * WITH_SPARE);
     let depth = f64::from(requests.depth);
     if !requests.is_write && requests.state == State::Steady {
@@ -79,12 +85,12 @@ fn rate(values: &Values, requests: &Requests) -> f64 {
         (false, true) => {
             let sensed = values.of(Knob::Planes) * PAGE / values.of(Knob::Read);
             let cells = f64::from(values.dies) * sensed / block;
-            let one = path(values, block) + values.of(Knob::Read);
+            let one = path(values, false, block) + values.of(Knob::Read);
             front.min(channels).min(cells).min(depth / one)
         }
         (false, false) => front.min(channels).min(random_reads(values, block, depth)),
         (true, _) => {
-            let alone = depth / path(values, block);
+            let alone = depth / path(values, true, block);
             front.min(channels).min(alone).min(programs(values, requests))
         }
     }
@@ -97,7 +103,7 @@ fn random_reads(values: &Values, block: f64, depth: f64) -> f64 {
     let stations = f64::from(values.dies) * planes * (PAGE / block).min(1.0);
     let service = values.of(Knob::Read) + 1e-6;
     let transfer = block * WITH_SPARE / values.of(Knob::Transfer);
-    let other = path(values, block) + DECODE_S + transfer;
+    let other = path(values, false, block) + DECODE_S + transfer;
     // stay = service + waiting * stay / (other + stay)
     let waiting = 0.75 * service * (depth - 1.0) / stations;
     let half = 0.5 * (other - service - waiting);

@@ -56,6 +56,16 @@ impl Values {
         self.line_rate * self.of(Knob::Link)
     }
 
+    /// Bytes a second that the link carries to the drive.
+    pub(crate) fn link_to_drive(&self) -> f64 {
+        self.link_rate() * self.of(Knob::LinkWrite).min(1.0)
+    }
+
+    /// Time for which a write occupies the front end.
+    pub(crate) fn write_command(&self) -> f64 {
+        self.of(Knob::Command) * self.of(Knob::CommandWrite).max(1.0)
+    }
+
     /// True if the capacity leaves some spare space.
     fn is_feasible(&self) -> bool {
         self.raw_bytes() > SPARE_LEAST * self.capacity_bytes as f64

@@ -33,6 +33,12 @@ pub fn whole(model: &Model, values: &Values, size: usize, comment: Comment<'_>) 
     of_part(model, values, size, part, comment)
 }
 
+/// The same with a cache in SLC mode that takes no more.
+pub fn without_cache(model: &Model, values: &Values, size: usize) -> String {
+    let part = Part { dies: values.dies, pages: 1, without_cache: true };
+    of_part(model, values, size, part, &|_| String::new())
+}
+
 fn span(seconds: f64) -> String {
     format!("\"{}\"", exact_span(Span::from_seconds(three(seconds))))
 }
@@ -237,8 +243,12 @@ impl File<'_> {
         self.table("path");
         self.named("kind", kind);
         self.fitted("rate", rate(values.link_rate() * self.dies_share), Knob::Link);
+        let to_drive = rate(values.link_to_drive() * self.dies_share);
+        self.fitted("rate_write", to_drive, Knob::LinkWrite);
         self.key("queue", queue);
         self.fitted("command", span(values.of(Knob::Command) / self.dies_share), Knob::Command);
+        let command = span(values.write_command() / self.dies_share);
+        self.fitted("command_write", command, Knob::CommandWrite);
         self.fitted("overhead.host", span(values.of(Knob::Host)), Knob::Host);
         self.key("overhead.device", span(DEVICE_S));
     }
