@@ -3,10 +3,13 @@
 numbers that were found beside those that were drawn, with the intervals of the fit, and fio jobs that the fit has not seen, as fio
 measured them on the served design and as the fitted design predicts them.
 
-usage: twins.py NVLAB [COUNT [SEED [FOLDER]]]. What is measured is kept in FOLDER (runs/twins) and not measured again. It needs fio with its engine `nbd`, and a machine that does nothing else: what other programs take
-away is measured as the drive's. A twin takes some four minutes; twelve of them an hour.
+What is measured is kept and not measured again. It needs fio with its engine `nbd`, and a machine that does nothing else: what other
+programs take away is measured as the drive's. A socket carries some 50,000 requests a second, so a twin takes 15 us and more for a
+command. With --slow N it is served N times slower than it is and takes a tenth of that, and what fio says is divided by N. A twin takes
+some four minutes.
 """
 
+import argparse
 import json
 import math
 import random
@@ -33,8 +36,8 @@ JOBS = {
 }
 
 
-def drawn(rng: random.Random) -> dict[str, str]:
-    """The changes of `ssd-tlc` that make a twin. Rates are those that a socket carries: a command takes 15 us and more."""
+def drawn(rng: random.Random, slow: int) -> dict[str, str]:
+    """The changes of `ssd-tlc` that make a twin."""
     qlc = rng.random() < 0.3
     planes, channels, ways = rng.choice([2, 4]), rng.choice([2, 4, 8]), rng.choice([1, 2, 4])
 
@@ -62,15 +65,15 @@ def drawn(rng: random.Random) -> dict[str, str]:
         "ftl.clean.kind": rng.choice(["greedy", "greedy", "windowed-greedy", "cost-benefit", "fifo"]),
         "media.dram.hold": "1 s",
         "path.rate": "3.5 GB/s",
-        "path.command": f"{between(15, 30):.1f} us",
+        "path.command": f"{between(15, 30) / (1 if slow == 1 else 10):.2f} us",
     }
 
 
 class Twin:
     """A served design, its probe and its fit, in a folder of its own."""
 
-    def __init__(self, nvlab: str, folder: Path, changes: dict[str, str]) -> None:
-        self.nvlab, self.folder = nvlab, folder
+    def __init__(self, nvlab: str, folder: Path, changes: dict[str, str], slow: int) -> None:
+        self.nvlab, self.folder, self.slow = nvlab, folder, slow
         folder.mkdir(parents=True, exist_ok=True)
         self.design = "ssd-tlc," + ",".join(f"{key}={value}" for key, value in changes.items())
         self.uri = f"nbd+unix:///?socket={folder}/socket"
@@ -87,7 +90,8 @@ class Twin:
 
     @contextmanager
     def served(self):
-        args = [self.nvlab, "serve", self.design, "--nbd", f"{self.folder}/socket", "--time", "real", "--precondition", "steady"]
+        args = [self.nvlab, "serve", self.design, "--nbd", f"{self.folder}/socket", "--time", self.time()]
+        args += ["--precondition", "steady"]
         log = self.folder / "serve.log"
         with log.open("w") as said, subprocess.Popen(args, stdout=said, stderr=said) as server:
             try:
@@ -99,9 +103,24 @@ class Twin:
             finally:
                 server.terminate()
 
+    def at_speed(self, job: dict) -> None:
+        """What a job would have measured of a twin that is not slowed down."""
+        for kind in ("read", "write"):
+            side = job[kind]
+            for rate in ("iops", "bw_bytes"):
+                side[rate] *= self.slow
+            for latency in ("lat_ns", "clat_ns"):
+                if "mean" in side.get(latency, {}):
+                    side[latency]["mean"] /= self.slow
+                percentiles = side.get(latency, {}).get("percentile", {})
+                percentiles.update({name: value / self.slow for name, value in percentiles.items()})
+
     def probe(self) -> None:
-        args = ["--file", "twin.probe.json", "--each", EACH, "--write", "9GB", "--state", "steady", "--lose", self.uri]
+        args = ["--file", "twin.probe.json", "--each", EACH, "--write", "2GB", "--state", "steady", "--lose", self.uri]
         self.call("probe", self.uri, *args, "--no-progress")
+
+    def time(self) -> str:
+        return "real" if self.slow == 1 else f"x{self.slow}"
 
     def sizes(self, design: str) -> tuple[int, int]:
         """Bytes for the host, and of all flash."""
@@ -116,6 +135,13 @@ class Twin:
             with self.served():
                 self.probe()
                 measured = {name: self.fio(name) for name in JOBS}
+            probe = self.folder / "twin.probe.json"
+            report = json.loads(probe.read_text())
+            for run in report["runs"]:
+                self.at_speed(run["jobs"][0])
+            probe.write_text(json.dumps(report))
+            for job in measured.values():
+                self.at_speed(job)
             file.write_text(json.dumps(measured))
         return json.loads(file.read_text())
 
@@ -140,7 +166,9 @@ class Twin:
         }
         lines = ["schema = 1", "[drive]", *(f'{key} = "{value}"' for key, value in facts.items())]
         # What a user knows of the client and can measure on any server: the socket, its wake-ups, fio.
-        lines += ["[known]", 'host = "20 us .. 90 us"', 'command = "12 us .. 32 us"', ""]
+        command = (12, 32) if self.slow == 1 else (1.2, 3.2)
+        host = (max(4, 20 / self.slow), max(12, 80 / self.slow))
+        lines += ["[known]", f'host = "{host[0]} us .. {host[1]} us"', f'command = "{command[0]} us .. {command[1]} us"', ""]
         (self.folder / "drive.toml").write_text("\n".join(lines))
         self.call("fit", "drive.toml", "twin.probe.json", "-o", "fitted.toml", "--no-progress")
         return json.loads(self.call("fit", "drive.toml", "twin.probe.json", "--json", "--no-progress"))
@@ -214,25 +242,29 @@ def compare_jobs(twin: Twin, measured: dict[str, dict]) -> list[bool]:
 
 
 def main() -> None:
-    nvlab = str(Path(sys.argv[1]).resolve())
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 12
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    folder = Path(sys.argv[4] if len(sys.argv) > 4 else "runs/twins").resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("nvlab", type=Path, help="the program")
+    parser.add_argument("--count", type=int, default=12, help="twins")
+    parser.add_argument("--seed", type=int, default=1, help="of the first")
+    parser.add_argument("--slow", type=int, default=1, help="how much slower they are served than they are")
+    parser.add_argument("--folder", type=Path, default=Path("runs/twins"), help="where measurements are kept")
+    args = parser.parse_args()
+    nvlab, folder = str(args.nvlab.resolve()), args.folder.resolve()
     all_numbers, all_jobs = [], []
-    for number in range(count):
-        changes = drawn(random.Random(f"twin {seed + number}"))
-        twin = Twin(nvlab, folder / str(seed + number), changes)
+    for number in range(args.seed, args.seed + args.count):
+        changes = drawn(random.Random(f"twin {number}"), args.slow)
+        twin = Twin(nvlab, folder / f"{number}-x{args.slow}", changes, args.slow)
         began = time.monotonic()
         measured = twin.measured()
         probed = time.monotonic()
         answer = twin.fit(twin.sizes(twin.design)[0], "QLC" if "qlc" in changes["media.tlc.part"] else "TLC")
-        print(f"twin {seed + number}: {', '.join(f'{key}={value}' for key, value in changes.items())}")
+        print(f"twin {number}: {', '.join(f'{key}={value}' for key, value in changes.items())}")
         print(f"    probe and jobs {probed - began:.0f} s, fit {time.monotonic() - probed:.0f} s")
         all_numbers += compare_numbers(twin, answer)
         all_jobs += compare_jobs(twin, measured)
         sys.stdout.flush()
     share = lambda verdicts: f"{sum(verdicts)} of {len(verdicts)}"  # noqa: E731
-    print(f"{count} twins: numbers within 15 %: {share(all_numbers)}; predictions within 15 % (p99 25 %): {share(all_jobs)}")
+    print(f"{args.count} twins: numbers within 15 %: {share(all_numbers)}; predictions within 15 % (p99 25 %): {share(all_jobs)}")
 
 
 if __name__ == "__main__":

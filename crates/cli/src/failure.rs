@@ -6,6 +6,7 @@ use nvlab_run::RunError;
 use nvlab_run::engine::TaskError;
 use nvlab_trace::TraceError;
 use nvlab_workload::WorkloadError;
+use std::path::Path;
 use thiserror::Error;
 
 /// Every way to end other than with 0. `nvlab explain exit-codes` is the list for users.
@@ -73,6 +74,11 @@ impl Failure {
     pub fn machine(what: impl std::fmt::Display, error: &std::io::Error) -> Failure {
         Failure::Machine(format!("{what}: {error}"))
     }
+}
+
+/// Writes a file for the user; one that exists is replaced.
+pub fn save(file: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
+    std::fs::write(file, bytes).map_err(|error| Failure::machine(file.display(), &error))
 }
 
 /// What is wrong of a command, so that all of it is said at once.

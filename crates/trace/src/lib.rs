@@ -66,7 +66,7 @@ pub use parquet::{Batch, Cells, FieldKind, TableField, Text};
 pub use read::{read, read_from};
 pub use report::ReadReport;
 pub use request::{Op, Request};
-pub use split::{split, split_columns};
+pub use split::{file_name, split, split_columns};
 pub use table::TableSpec;
 pub use write::{WriteReport, write, write_file};
 

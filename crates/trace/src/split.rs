@@ -47,10 +47,14 @@ pub fn split_columns(
     for mut part in columns.split() {
         part.rebase();
         let name = &part.volumes()[0];
-        let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
-        let path = folder.join(format!("{plain}.{ending}"));
+        let path = folder.join(format!("{}.{ending}", file_name(name)));
         let report = write_file(&part, format, &path)?;
         written.push((path, report));
     }
     Ok(written)
+}
+
+/// A name as that of a file: what is not a letter, a digit, `-`, `_` or `.` becomes `-`.
+pub fn file_name(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-")
 }

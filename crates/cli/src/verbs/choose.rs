@@ -1,8 +1,8 @@
 //! `nvlab choose`: the best design that meets requirements, what binds it, what each requirement costs.
 
-use super::fit::{Kept, ended_early, save};
+use super::fit::{Kept, ended_early};
 use crate::args::Choose as Args;
-use crate::failure::{Failure, Wrong};
+use crate::failure::{Failure, Wrong, save};
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
 use nvlab_fit::choose::free::Free;
@@ -27,7 +27,7 @@ pub fn choose(output: &Output, args: &Args) -> Result<(), Failure> {
         say(output, &asked, &choice);
     }
     if let Some(file) = &args.html {
-        save(file, &page::page(&asked, &choice))?;
+        save(file, page::page(&asked, &choice))?;
         output.note(format_args!("page: {}", file.display()));
     }
     match shown.is_empty() {

@@ -4,7 +4,7 @@
 
 use super::report::write_html;
 use crate::args::Compare;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use crate::runs::{self, Asked, Inputs};
 use nvlab_report::{NameStyle, compare_parquet, compare_text};
@@ -49,7 +49,7 @@ pub fn compare(output: &Output, args: &Compare) -> Result<(), Failure> {
     runs::say_where(output, &groups.concat());
     if let Some(file) = &args.parquet {
         let table = compare_parquet(&results, &args.metrics, names).map_err(Failure::Input)?;
-        std::fs::write(file, table).map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, table)?;
         output.note(format_args!("table: {}", file.display()));
     }
     if let Some(file) = &args.simulation.html {

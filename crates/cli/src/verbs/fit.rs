@@ -1,7 +1,7 @@
 //! `nvlab fit`: from figures to a design, with intervals, residuals and what contradicts.
 
 use crate::args::Fit as Args;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use crate::runs;
 use crate::table::{Cell, Column, Table};
@@ -97,17 +97,13 @@ pub fn fit(output: &Output, args: &Args) -> Result<(), Failure> {
         output.warn(doubt);
     }
     if let Some(file) = &args.html {
-        save(file, &page::page(&found, &figures.notes))?;
+        save(file, page::page(&found, &figures.notes))?;
         output.note(format_args!("page: {}", file.display()));
     }
     if let Some(file) = file {
         write(&output, &file, &found)?;
     }
     Ok(())
-}
-
-pub fn save(file: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(file, text).map_err(|error| Failure::machine(file.display(), &error))
 }
 
 fn write(output: &Output, file: &Path, found: &Answer) -> Result<(), Failure> {

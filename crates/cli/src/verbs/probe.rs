@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::runs::interrupted;
 use nvlab_fit::probe::{self, Plan, ProbeError, Writes};
+use nvlab_trace::file_name;
 use nvlab_units::quantity::display_bytes;
 use std::io::{IsTerminal, stdin};
 use std::path::{Path, PathBuf};
@@ -65,8 +66,7 @@ fn failure(error: ProbeError) -> Failure {
 /// `/dev/nvme0n1`: `nvme0n1.probe.json`.
 fn file_of(target: &str) -> PathBuf {
     let last = Path::new(target).file_name().map_or("drive".into(), |name| name.to_string_lossy());
-    let plain = last.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
-    PathBuf::from(format!("{plain}.probe.json"))
+    PathBuf::from(format!("{}.probe.json", file_name(&last)))
 }
 
 /// Asks whether what is on the target may be lost: its name has to be typed, or given.

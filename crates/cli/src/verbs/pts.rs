@@ -1,7 +1,7 @@
 //! `nvlab pts`: SNIA's performance test of a design.
 
 use crate::args::Pts;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::runs;
@@ -55,8 +55,7 @@ pub fn run(output: &Output, args: &Pts) -> Result<(), Failure> {
         _ => result.tests.iter().for_each(|test| print(output, &named.name, test)),
     }
     if let Some(file) = &args.html {
-        std::fs::write(file, page::page(&result))
-            .map_err(|error| Failure::machine(format!("{} cannot be written", file.display()), &error))?;
+        save(file, page::page(&result))?;
         output.note(format_args!("written: {}", file.display()));
     }
     for test in result.tests.iter().filter(|test| !test.is_steady()) {

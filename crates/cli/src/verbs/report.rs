@@ -1,7 +1,7 @@
 //! `nvlab report`: results, or a finished sweep, as one self-contained HTML file.
 
 use crate::args::Report;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use nvlab_lab::sweep::Finished;
 use nvlab_lab::sweep::finished::table_at;
@@ -17,8 +17,7 @@ pub fn report(output: &Output, args: &Report) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(sweep) = sweep_of(&args.runs)? {
-        std::fs::write(&args.html, sweep.page())
-            .map_err(|error| Failure::machine(args.html.display(), &error))?;
+        save(&args.html, sweep.page())?;
         for note in sweep.shown.notes(&sweep.outcomes) {
             output.note(format_args!("note: {note}"));
         }
@@ -86,7 +85,7 @@ pub fn write_html(output: &Output, file: &Path, results: &[RunResult]) -> Result
         [first, .., last] if names.len() > 4 => format!("{first} ... {last}: {} designs", names.len()),
         several => several.join(" · "),
     };
-    std::fs::write(file, html(results, &title)).map_err(|error| Failure::machine(file.display(), &error))?;
+    save(file, html(results, &title))?;
     output.note(format_args!("report: {}", file.display()));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::fit::{Kept, failure, held_out_table, say_summary};
 use crate::args::Reproduce;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use crate::runs;
 use crate::table::{Cell, Column, Table};
@@ -140,7 +140,7 @@ fn page(output: &Output, args: &Reproduce, measured: &[Measured<'_>]) -> Result<
     });
     let about = format!("{version}{} points{}", results.len(), if args.smoke { ", smoke size" } else { "" });
     let html = reproduce::page::page(&format!("Reproduction of {name}"), &about, measured);
-    std::fs::write(&file, html).map_err(|error| Failure::machine(file.display(), &error))?;
+    save(&file, html)?;
     output.note(format_args!("figures: {}", file.display()));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::report::write_html;
 use super::serve::http_address;
 use crate::args::Run;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use crate::runs::{self, Asked, Inputs};
 use nvlab_report::{
@@ -94,8 +94,7 @@ fn end(
     verdicts: &[AssertionDocument],
 ) -> Result<(), Failure> {
     if let (Some(file), [only]) = (&args.timeline, results) {
-        let written = std::fs::write(file, timeline(only).to_string());
-        written.map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, timeline(only).to_string())?;
         output.note(format_args!("timeline: {} (open it in ui.perfetto.dev)", file.display()));
     }
     if let Some(file) = &args.simulation.html {

@@ -4,7 +4,7 @@ mod machine;
 mod show;
 
 use crate::args::Stack;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::runs;
@@ -13,7 +13,6 @@ use nvlab_run::plan::Named;
 use nvlab_serve::stack::{Budget, Layer, Measured, Path, StackOptions, measure};
 use nvlab_serve::{Drive, DriveOptions, TimeMode};
 use nvlab_workload::Op;
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,12 +33,12 @@ pub fn stack(output: &Output, args: &Stack) -> Result<(), Failure> {
     output.print(show::shown(output, &measured, &budgets, &machine));
     if let Some(file) = &args.html {
         let page = show::page(&measured, &budgets, &machine);
-        fs::write(file, page).map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, page)?;
         output.note(format_args!("a page: {}", file.display()));
     }
     if let Some(file) = &args.svg {
         let plot = show::path_bars(&budgets).file();
-        fs::write(file, plot).map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, plot)?;
         output.note(format_args!("a plot: {}", file.display()));
     }
     let Some(path) = args.path else { return Ok(()) };
@@ -53,8 +52,7 @@ pub fn stack(output: &Output, args: &Stack) -> Result<(), Failure> {
         let larger = budgets_of(&measure_all(output, &more, &drive)?, args)?;
         let larger = larger.first().map(|larger| (larger, more.bytes));
         let cite = format!("{}; {}", machine.cite(), show::processors(&measured));
-        fs::write(file, budget.toml(&cite, &options, larger))
-            .map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, budget.toml(&cite, &options, larger))?;
         output.note(format_args!("stages: {}", file.display()));
     }
     Ok(())

@@ -3,7 +3,7 @@
 mod cluster;
 
 use crate::args::Sweep as Args;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use crate::output::Output;
 use crate::runs;
 use crate::table::{Cell, Column, Table};
@@ -22,7 +22,6 @@ use nvlab_run::metric::Metric;
 use nvlab_run::plan::Until;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 pub fn sweep(output: &Output, args: &Args) -> Result<(), Failure> {
@@ -197,7 +196,7 @@ fn show(
         (&name("json"), files.json().into_bytes()),
         (&html, page.into_bytes()),
     ] {
-        fs::write(file, bytes).map_err(|error| Failure::machine(file.display(), &error))?;
+        save(file, bytes)?;
     }
     output.note(format_args!("table: {} (.csv, .json); page: {}", name("parquet").display(), html.display()));
     Ok(())
@@ -243,7 +242,7 @@ fn say_shard(
 
 fn write_parquet(file: &Path, table: &SweepTable) -> Result<(), Failure> {
     let bytes = table.parquet().map_err(|error| Failure::machine("the table", &error))?;
-    fs::write(file, bytes).map_err(|error| Failure::machine(file.display(), &error))
+    save(file, bytes)
 }
 
 fn column(name: &str, right: bool) -> Column {

@@ -6,7 +6,7 @@
 //! 2. A cache that cannot be read or written is not an error: the trace is read again, and a note says why.
 //! 3. A cached file is complete or absent: written under another name and renamed. It may be deleted at any time.
 
-use nvlab_trace::{self as trace, Columns, Format, ReadOptions, nvt};
+use nvlab_trace::{self as trace, Columns, Format, ReadOptions, file_name, nvt};
 use nvlab_workload::WorkloadError;
 use nvlab_workload::replay::ReplaySpec;
 use std::fs;
@@ -73,8 +73,7 @@ fn name_of(spec: &ReplaySpec) -> Option<String> {
     );
     let hash = xxhash_rust::xxh3::xxh3_64(identity.as_bytes());
     let name: String = path.file_name()?.to_string_lossy().chars().take(60).collect();
-    let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "-");
-    Some(format!("{}-{hash:016x}", name.trim_start_matches('.')))
+    Some(format!("{}-{hash:016x}", file_name(&name).trim_start_matches('.')))
 }
 
 fn keep(dir: &Path, file: &Path, note: &Path, read: &ReadTrace) -> Result<(), String> {

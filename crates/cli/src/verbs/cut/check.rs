@@ -4,7 +4,7 @@ use super::filesystem::FileSystem;
 use super::private_folder;
 use super::watch::Watch;
 use crate::args::Cut;
-use crate::failure::Failure;
+use crate::failure::{Failure, save};
 use nvlab_serve::cuts::{Journal, Moment, Promise, Recovered};
 use nvlab_serve::{ServeError, end_with_parent};
 use std::ffi::OsString;
@@ -117,7 +117,7 @@ impl Checks<'_> {
         }
         drop(image);
         let marks: String = marks.flat_map(|line| [line, "\n"]).collect();
-        fs::write(&self.marks, marks).map_err(|error| Failure::machine(self.marks.display(), &error))?;
+        save(&self.marks, marks)?;
         match self.of_copy() {
             Ok(()) => Ok(None),
             Err(Failure::Check(what)) => {
