@@ -99,7 +99,22 @@ macro_rules! built_in {
         )),*];
     };
 }
-built_in!("p4500", "d5-p4320", "970-evo-plus", "970-evo", "980", "980-pro", "870-qvo", "sn850", "sn750");
+built_in!(
+    "p4500",
+    "d5-p4320",
+    "970-evo-plus",
+    "970-evo",
+    "980",
+    "980-pro",
+    "870-qvo",
+    "sn850",
+    "sn750",
+    "t700",
+    "micron-4600",
+    "gold-p31",
+    "dc600m",
+    "exceria",
+);
 
 /// The figures of every published drive.
 pub fn published() -> Result<Vec<Figures>, FileError> {
