@@ -53,8 +53,9 @@ def met(row: Any, need: str) -> bool:
 
 
 def base(text: str) -> float:
+    """A limit in the unit of its column: times are in nanoseconds."""
     number, _, unit = text.partition(" ")
-    return float(number) * {"": 1, "ms": 1e-3, "GB": 1e9}[unit]
+    return float(number) * {"": 1, "ms": 1e6, "GB": 1e9}[unit]
 
 
 if __name__ == "__main__":

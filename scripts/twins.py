@@ -19,8 +19,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-EACH = "3s"
-JOB_S = 6
+EACH = "2s"
+JOB_S = 4
 #: Bounds of the predictions: throughput and mean latency, 99th percentile, numbers.
 NEAR, NEAR_P99 = 0.15, 0.25
 #: Jobs that no probe makes.
