@@ -37,9 +37,9 @@ def main() -> None:
         best = (max if metric.better == "more" else min)(row[metric.column] for row in rows)
         print(f"{goal} with {', '.join(needs)}: {len(rows)} designs meet them, the best has {best:.6g}")
         for seed in range(1, SEEDS + 1):
-            found = nv.choose(DRIVE, SPACE, LOAD, goal, needs, runs=RUNS, **RUN, seed=seed)
+            found = nv.choose(DRIVE, SPACE, LOAD, goal, needs, runs=RUNS, **RUN, seed=seed, out=out)
             # As the grid has it, whose seed is 1.
-            value = nv.run(found.best[0], LOAD, **RUN, out=out)[goal]
+            value = nv.run(found.best[0], LOAD, **RUN, out=out).metrics[goal]
             off = abs(value / best - 1)
             print(f"    seed {seed}: {value:.6g} with {found.runs} runs, {100 * off:.2f} % from the best")
             is_near &= off <= 0.02 and found.runs <= len(grid) / 20

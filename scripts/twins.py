@@ -5,8 +5,9 @@ measured them on the served design and as the fitted design predicts them.
 
 What is measured is kept and not measured again. It needs fio with its engine `nbd`, and a machine that does nothing else: what other
 programs take away is measured as the drive's. A socket carries some 50,000 requests a second, so a twin takes 15 us and more for a
-command. With --slow N it is served N times slower than it is and takes a tenth of that, and what fio says is divided by N. A twin takes
-some four minutes.
+command. With --slow N it is served N times slower than it is and takes a tenth of that, and what fio says is divided by N. With
+--simulated nothing is served: nvlab runs fio's jobs on the twin, which shows what the fit is worth where the measurement is exact. A twin
+takes two to four minutes.
 """
 
 import argparse
@@ -36,7 +37,21 @@ JOBS = {
 }
 
 
-def drawn(rng: random.Random, slow: int) -> dict[str, str]:
+#: What a probe measures, for --simulated: its patterns that are figures.
+PATTERNS = {
+    **{f"read-4k-{depth}": f"rw=randread bs=4k iodepth={depth}" for depth in (1, 4, 16, 64, 256)},
+    "read-16k-1": "rw=randread bs=16k iodepth=1",
+    "read-64k-1": "rw=randread bs=64k iodepth=1",
+    "read-64k-32": "rw=randread bs=64k iodepth=32",
+    "stream-read-1": "rw=read bs=128k iodepth=1",
+    "stream-read-32": "rw=read bs=128k iodepth=32",
+    "write-4k-1": "rw=randwrite bs=4k iodepth=1",
+    "write-4k-32": "rw=randwrite bs=4k iodepth=32",
+    "mix-4k-32": "rw=randrw rwmixread=70 bs=4k iodepth=32",
+}
+
+
+def drawn(rng: random.Random, is_served: bool) -> dict[str, str]:
     """The changes of `ssd-tlc` that make a twin."""
     qlc = rng.random() < 0.3
     planes, channels, ways = rng.choice([2, 4]), rng.choice([2, 4, 8]), rng.choice([1, 2, 4])
@@ -65,15 +80,15 @@ def drawn(rng: random.Random, slow: int) -> dict[str, str]:
         "ftl.clean.kind": rng.choice(["greedy", "greedy", "windowed-greedy", "cost-benefit", "fifo"]),
         "media.dram.hold": "1 s",
         "path.rate": "3.5 GB/s",
-        "path.command": f"{between(15, 30) / (1 if slow == 1 else 10):.2f} us",
+        "path.command": f"{between(15, 30) / (1 if is_served else 10):.2f} us",
     }
 
 
 class Twin:
     """A served design, its probe and its fit, in a folder of its own."""
 
-    def __init__(self, nvlab: str, folder: Path, changes: dict[str, str], slow: int) -> None:
-        self.nvlab, self.folder, self.slow = nvlab, folder, slow
+    def __init__(self, nvlab: str, folder: Path, changes: dict[str, str], slow: int, simulated: bool) -> None:
+        self.nvlab, self.folder, self.slow, self.simulated = nvlab, folder, slow, simulated
         folder.mkdir(parents=True, exist_ok=True)
         self.design = "ssd-tlc," + ",".join(f"{key}={value}" for key, value in changes.items())
         self.uri = f"nbd+unix:///?socket={folder}/socket"
@@ -131,6 +146,11 @@ class Twin:
     def measured(self) -> dict[str, dict]:
         """What the probe and fio say of it; from an earlier run if they have been asked."""
         file = self.folder / "measured.json"
+        if self.simulated and not file.exists():
+            runs = [{"fio version": "fio-3.36", "jobs": [self.ran(self.design, name, PATTERNS)]} for name in PATTERNS]
+            probe = {"schema": "nvlab.probe/1", "target": self.uri, "state": "steady", "runs": runs}
+            (self.folder / "twin.probe.json").write_text(json.dumps(probe))
+            file.write_text(json.dumps({name: self.ran(self.design, name, JOBS) for name in JOBS}))
         if not file.exists():
             with self.served():
                 self.probe()
@@ -145,14 +165,29 @@ class Twin:
             file.write_text(json.dumps(measured))
         return json.loads(file.read_text())
 
-    def job(self, name: str) -> Path:
+    def ran(self, design: str, name: str, jobs: dict[str, str]) -> dict:
+        """What fio would report of a job on a design: as nvlab simulates it."""
+        args = ["-w", str(self.job(name, jobs)), "--precondition", "steady", "--json", "--no-progress", "--out", "runs"]
+        if self.simulated:
+            args += ["--until", "100k io"]
+        result = json.loads(self.call("run", design, *args))
+        options = dict(option.split("=") for option in jobs[name].split(" "))
+        report = {"jobname": name, "groupid": 0, "error": 0, "job options": {"ioengine": "io_uring", **options}}
+        for kind in ("read", "write"):
+            side, latency = result[kind], result[kind]["latency"]
+            report[kind] = {"iops": side["per_s"], "bw_bytes": side["bytes_per_s"], "io_bytes": side["bytes"]}
+            report[kind] |= {"total_ios": side["count"], "lat_ns": {"mean": latency["mean_ns"]}}
+            report[kind]["clat_ns"] = {"percentile": {"99.000000": latency["p99_ns"]}}
+        return report
+
+    def job(self, name: str, jobs: dict[str, str]) -> Path:
         options = [f"ioengine=nbd\nuri={self.uri}\nnorandommap=1\nsize=100%\ntime_based=1\nruntime={JOB_S}\nzero_buffers=1"]
         file = self.folder / f"{name}.fio"
-        file.write_text("\n".join([f"[{name}]", *options, *JOBS[name].split(" "), ""]))
+        file.write_text("\n".join([f"[{name}]", *options, *jobs[name].split(" "), ""]))
         return file
 
     def fio(self, name: str) -> dict:
-        args = ["fio", "--output-format=json", str(self.job(name))]
+        args = ["fio", "--output-format=json", str(self.job(name, JOBS))]
         text = subprocess.run(args, capture_output=True, text=True, check=True, cwd=self.folder).stdout
         return json.loads(text[text.index("{") :])["jobs"][0]
 
@@ -166,8 +201,9 @@ class Twin:
         }
         lines = ["schema = 1", "[drive]", *(f'{key} = "{value}"' for key, value in facts.items())]
         # What a user knows of the client and can measure on any server: the socket, its wake-ups, fio.
-        command = (12, 32) if self.slow == 1 else (1.2, 3.2)
-        host = (max(4, 20 / self.slow), max(12, 80 / self.slow))
+        is_fast = self.simulated or self.slow > 1
+        command = (1.2, 3.2) if is_fast else (12, 32)
+        host = (3, 6) if self.simulated else (max(4, 20 / self.slow), max(12, 80 / self.slow))
         lines += ["[known]", f'host = "{host[0]} us .. {host[1]} us"', f'command = "{command[0]} us .. {command[1]} us"', ""]
         (self.folder / "drive.toml").write_text("\n".join(lines))
         self.call("fit", "drive.toml", "twin.probe.json", "-o", "fitted.toml", "--no-progress")
@@ -222,16 +258,15 @@ def compare_numbers(twin: Twin, answer: dict) -> list[bool]:
 def compare_jobs(twin: Twin, measured: dict[str, dict]) -> list[bool]:
     verdicts = []
     for name, job in measured.items():
-        args = ["-w", str(twin.job(name)), "--precondition", "steady", "--json", "--no-progress", "--out", "runs"]
-        result = json.loads(twin.call("run", "fitted.toml", *args))
+        predicted_job = twin.ran("fitted.toml", name, JOBS)
         for kind in ("read", "write"):
             if not job[kind]["total_ios"]:
                 continue
-            latency = result[kind]["latency"]
+            predicted_side = predicted_job[kind]
             rows = [
-                ("io/s", job[kind]["iops"], result[kind]["per_s"], NEAR),
-                ("mean us", job[kind]["lat_ns"]["mean"] / 1e3, latency["mean_ns"] / 1e3, NEAR),
-                ("p99 us", job[kind]["clat_ns"]["percentile"]["99.000000"] / 1e3, latency["p99_ns"] / 1e3, NEAR_P99),
+                ("io/s", job[kind]["iops"], predicted_side["iops"], NEAR),
+                ("mean us", job[kind]["lat_ns"]["mean"] / 1e3, predicted_side["lat_ns"]["mean"] / 1e3, NEAR),
+                ("p99 us", job[kind]["clat_ns"]["percentile"]["99.000000"] / 1e3, predicted_side["clat_ns"]["percentile"]["99.000000"] / 1e3, NEAR_P99),
             ]
             for what, real, predicted, bound in rows:
                 difference = predicted / real - 1
@@ -247,13 +282,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=12, help="twins")
     parser.add_argument("--seed", type=int, default=1, help="of the first")
     parser.add_argument("--slow", type=int, default=1, help="how much slower they are served than they are")
+    parser.add_argument("--simulated", action="store_true", help="the twins are simulated, not served")
     parser.add_argument("--folder", type=Path, default=Path("runs/twins"), help="where measurements are kept")
     args = parser.parse_args()
     nvlab, folder = str(args.nvlab.resolve()), args.folder.resolve()
     all_numbers, all_jobs = [], []
     for number in range(args.seed, args.seed + args.count):
-        changes = drawn(random.Random(f"twin {number}"), args.slow)
-        twin = Twin(nvlab, folder / f"{number}-x{args.slow}", changes, args.slow)
+        changes = drawn(random.Random(f"twin {number}"), args.slow == 1 and not args.simulated)
+        way = "simulated" if args.simulated else f"x{args.slow}"
+        twin = Twin(nvlab, folder / f"{number}-{way}", changes, args.slow, args.simulated)
         began = time.monotonic()
         measured = twin.measured()
         probed = time.monotonic()

@@ -187,7 +187,8 @@ built_in!(
     "client",
     "data-centre",
     "pcie",
-    "sata"
+    "sata",
+    "any-die"
 );
 
 /// The layers of flash whose generation is not known.
@@ -206,7 +207,8 @@ pub fn priors(drive: &Drive, known: &[Known]) -> Result<Priors, FileError> {
     };
     let mut priors =
         Priors { part: flash.needed("part")?, slc: flash.needed("slc")?, all: vec![None; KNOBS.len()] };
-    for table in [flash, root(class)?, root(link)?] {
+    let dies = if drive.is_sold() { None } else { Some(root("any-die")?) };
+    for table in [flash, root(class)?, root(link)?].into_iter().chain(dies) {
         for number in table.tables("number")? {
             let (knob, prior) = number_of(&number)?;
             priors.all[knob as usize] = Some(prior);

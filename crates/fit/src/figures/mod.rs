@@ -143,11 +143,29 @@ pub struct Drive {
     pub source: String,
 }
 
+/// Capacities that are sold, over the flash that is a power of two of GiB: 960 GB, 512 GB, 1 TB and 800 GB of it.
+const SOLD: [f64; 4] = [0.873, 0.931, 0.909, 0.728];
+/// How far a capacity may be from that, as a share.
+const NEAR: f64 = 0.01;
+
 impl Drive {
+    /// True if capacities of this kind are sold; otherwise its flash may be of any size.
+    pub fn is_sold(&self) -> bool {
+        let share = |capacity: &u64| *capacity as f64 / nominal(*capacity);
+        let is_known = |share: f64| SOLD.iter().any(|known| (share / known - 1.0).abs() < NEAR);
+        self.capacities.iter().all(|capacity| is_known(share(capacity)))
+    }
+
     /// Which sibling has this capacity, in bytes.
     pub fn size_of(&self, bytes: u64) -> Option<usize> {
         self.capacities.iter().position(|known| *known == bytes)
     }
+}
+
+/// Flash of drives of this capacity: the power of two of GiB at or above it.
+pub(crate) fn nominal(capacity_bytes: u64) -> f64 {
+    let gib = capacity_bytes.div_ceil(1 << 30);
+    (gib.next_power_of_two() << 30) as f64
 }
 
 /// A number of a design that is known: its name among the priors and the values between which it is.

@@ -268,7 +268,7 @@ fn file(model: &Model, figures: &Figures, best: &Values, size: usize, numbers: &
         let what = match knob {
             Knob::Die => "a die of ",
             Knob::Reserve => "share of blocks without data: ",
-            Knob::Extra => "flash over the power of two: ",
+            Knob::Extra => "flash over the power of two, or the capacity: ",
             Knob::Link => "of the line's rate: ",
             Knob::LinkWrite => "of the rate of reads: ",
             Knob::CommandWrite => "of that of a read: ",

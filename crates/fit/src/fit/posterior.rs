@@ -11,6 +11,8 @@ use rayon::prelude::*;
 
 /// What a figure may be off besides its tolerance: what the models do not model.
 const MODEL: f64 = 0.04;
+/// Where a search of a number without choices begins.
+const STARTS: [f64; 5] = [-1.4, -0.7, 0.0, 0.7, 1.4];
 /// Degrees of freedom of the residuals: with so few, a figure that fits with no others is left alone.
 const FREEDOM: f64 = 4.0;
 /// Generations of a search at most, and the length of its steps when it has ended.
@@ -192,9 +194,9 @@ fn log_of(figure: &Figure, predicted: f64) -> f64 {
     }
 }
 
-/// The middle of each choice, as a standard normal variable.
+/// The middle of each choice, as a standard normal variable; of an interval, points over it.
 fn middles(shape: &Shape) -> Vec<f64> {
-    let Shape::One(values) = shape else { return Vec::new() };
+    let Shape::One(values) = shape else { return STARTS.to_vec() };
     let mut below = 0.0;
     let middle = |(_, weight): &(f64, f64)| {
         below += weight;

@@ -13,7 +13,7 @@ pub mod text;
 pub mod twin;
 
 use crate::figures::amount::Unit;
-use crate::figures::{Drive, Figures};
+use crate::figures::{Drive, Figures, nominal};
 use crate::priors::{KNOBS, Knob, Prior, Priors, Shape, priors};
 use nvlab_design::part::Part;
 use nvlab_design::sheets::Sheet;
@@ -123,7 +123,7 @@ impl Model {
             let Some(prior) = priors.of(knob).filter(|prior| !prior.is_fixed()) else { continue };
             let variable = |size, is_apart| Variable { knob, size, is_apart };
             match knob {
-                Knob::Extra if drive.dies.iter().all(Option::is_some) => {}
+                Knob::Extra if drive.is_sold() && drive.dies.iter().all(Option::is_some) => {}
                 // Siblings may be made of other dies.
                 Knob::Die | Knob::Extra => {
                     variables.extend((0..sizes).map(|size| variable(Some(size), false)))
@@ -160,11 +160,15 @@ impl Model {
             };
         }
         let capacity_bytes = self.drive.capacities[size];
-        let die = numbers[Knob::Die as usize];
-        let dies = match self.drive.dies[size] {
-            Some(dies) => dies,
-            None => ((nominal(capacity_bytes) * numbers[Knob::Extra as usize] / die).round() as u32).max(1),
-        };
+        // Of a capacity that is sold the power of two is known; of any other, how much flash there is for it.
+        let is_sold = self.drive.is_sold();
+        let of = if is_sold { nominal(capacity_bytes) } else { capacity_bytes as f64 };
+        let flash = of * numbers[Knob::Extra as usize];
+        let dies = self.drive.dies[size];
+        let dies = dies.unwrap_or(((flash / numbers[Knob::Die as usize]).round() as u32).max(1));
+        if !is_sold {
+            numbers[Knob::Die as usize] = flash / f64::from(dies);
+        }
         let most = numbers[Knob::Channels as usize] * CHANNELS_MORE;
         let channels = (1..=dies).rev().find(|n| dies.is_multiple_of(*n) && f64::from(*n) <= most)?;
         let values = Values {
@@ -202,15 +206,30 @@ pub(crate) fn shown(prior: &Prior, knob: Knob, value: f64) -> String {
     }
 }
 
-/// Flash of drives of this capacity: the power of two of GiB at or above it.
-fn nominal(capacity_bytes: u64) -> f64 {
-    let gib = capacity_bytes.div_ceil(1 << 30);
-    (gib.next_power_of_two() << 30) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dies_of_any_size_make_a_capacity_that_is_not_sold() {
+        let drive = |capacity: &str| {
+            let text = crate::figures::template("d").replace("\"1 TB\"", &format!("\"{capacity}\""));
+            let figures = Figures::read("d.toml", &text).unwrap();
+            let is_sold = figures.drive.is_sold();
+            (Model::new(&figures).unwrap(), is_sold)
+        };
+        for sold in ["1 TB", "960 GB", "3.84 TB", "512 GB", "800 GB", "250 GB"] {
+            assert!(drive(sold).1, "{sold}");
+        }
+        let (model, is_sold) = drive("94.1 GB");
+        assert!(!is_sold);
+        for z in [-0.3, 0.0, 1.1] {
+            let at: Vec<f64> = model.variables.iter().map(|_| z).collect();
+            let values = model.values(&at, 0).unwrap();
+            let ratio = f64::from(values.dies) * values.of(Knob::Die) / 94.1e9;
+            assert!((ratio / values.of(Knob::Extra) - 1.0).abs() < 1e-9, "{values:?}");
+        }
+    }
 
     #[test]
     fn flash_is_sold_in_powers_of_two() {
