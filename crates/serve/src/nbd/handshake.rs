@@ -1,9 +1,9 @@
 //! The handshake: from the greeting to the choice of an export.
 
 use super::export::Export;
-use super::incoming::Incoming;
-use super::tls::Security;
-use super::transport::Transport;
+use crate::net::incoming::Incoming;
+use crate::net::tls::Security;
+use crate::net::transport::Transport;
 use super::wire::{self, can, info, option, reply};
 use crate::net::log::Log;
 use std::io::{self, Error, ErrorKind};
