@@ -194,6 +194,10 @@ impl Drive {
     pub fn unit_bytes(&self) -> u32 {
         self.unit_bytes
     }
+    /// Whether trimmed and flushed units read as zero.
+    pub(crate) fn reads_trimmed_as_zero(&self) -> bool {
+        self.trims_last
+    }
     /// Whether it is new, was closed, or was killed.
     pub fn start(&self) -> Start {
         self.start
