@@ -5,8 +5,8 @@
 //! do, is waited for and sent by the thread that read its request: waking the timer would take longer. The lateness
 //! of each is recorded.
 
-use crate::net::transport::Transport;
 use crate::clock;
+use crate::net::transport::Transport;
 use crate::served::{Drive, Due, Session};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

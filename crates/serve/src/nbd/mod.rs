@@ -33,6 +33,6 @@ pub mod wire;
 pub use crate::net::connections::ConnectionLimits;
 pub use crate::net::listen::Address;
 pub use crate::net::log::Log;
+pub use crate::net::tls::{Security, TlsMode};
 pub use export::Export;
 pub use server::{NbdServer, Options};
-pub use crate::net::tls::{Security, TlsMode};

@@ -1,16 +1,16 @@
 //! The NBD server: its listener, and a thread for each connection.
 
-use crate::answers::{Answers, Held, Outgoing};
 use super::export::Export;
 use super::handshake::shake;
-use crate::net::incoming::Incoming;
-use crate::net::tls::Security;
 use super::transmission::Transmission;
-use crate::net::transport::Transport;
 use crate::ServeError;
+use crate::answers::{Answers, Held, Outgoing};
 use crate::net::connections::{Connection, ConnectionLimits, Connections};
+use crate::net::incoming::Incoming;
 use crate::net::listen::{Address, listen};
 use crate::net::log::Log;
+use crate::net::tls::Security;
+use crate::net::transport::Transport;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;

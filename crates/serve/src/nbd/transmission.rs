@@ -1,11 +1,11 @@
 //! Requests of one connection, after the handshake.
 
-use crate::answers::{Answers, Outgoing};
 use super::handshake::Agreed;
-use crate::net::incoming::{Incoming, WHOLE_MAX};
 use super::refusal::{Named, Refusal, check};
 use super::wire::{self, Request, chunk, command, error, flag};
+use crate::answers::{Answers, Outgoing};
 use crate::net::connections::Connection;
+use crate::net::incoming::{Incoming, WHOLE_MAX};
 use crate::net::log::Log;
 use crate::served::drive::pieces;
 use crate::served::{Drive, DriveError, Due, Session, Zero};

@@ -4,9 +4,9 @@
 //! decrypted, never while a socket waits. Messages of rustls itself (the reply to a key update) are sent with the next
 //! reply, as TLS 1.3 allows.
 
-use crate::ServeError;
 use super::connections::Connection;
 use super::stream::Stream;
+use crate::ServeError;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -1,7 +1,7 @@
 //! A connection: a socket, and TLS on it once that was negotiated.
 
-use super::tls::Tls;
 use super::connections::Connection;
+use super::tls::Tls;
 use rustls::ServerConfig;
 use std::io;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,8 @@
 //! Commands of an I/O queue: each goes to the command set of its namespace.
 
-use super::command::{ALL_NAMESPACES, Command, Commands, Done, Fault, Moves, Outcome, Status, fabrics, nvm as opcode};
+use super::command::{
+    ALL_NAMESPACES, Command, Commands, Done, Fault, Moves, Outcome, Status, fabrics, nvm as opcode,
+};
 use super::controller::Controller;
 use super::namespace::Namespace;
 use super::nvm;
@@ -71,7 +73,8 @@ impl Io {
     /// Flushes every namespace.
     fn flush_all(&self) -> Outcome {
         let mut all = Done::default();
-        for (index, (namespace, session)) in self.subsystem.namespaces.iter().zip(&self.sessions).enumerate() {
+        for (index, (namespace, session)) in self.subsystem.namespaces.iter().zip(&self.sessions).enumerate()
+        {
             let flushed = namespace.drive.flush(*session);
             let due = flushed.map_err(|error| Fault::of(&error, Status::WRITE_FAULT))?;
             all = Done { due: all.due.max(due), of: Some(index), ..all };

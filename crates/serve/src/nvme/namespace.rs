@@ -2,7 +2,6 @@
 
 use crate::served::{Counts, Drive, DriveError};
 use nvlab_units::Rng;
-use nvlab_workload::Op;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -70,23 +69,25 @@ impl Namespace {
     /// Its health now.
     pub fn health(&self) -> Health {
         let counts = self.drive.counts();
-        let Counts { totals, wear, now, lost, .. } = &counts;
-        let (reads, writes) = (&totals[Op::Read as usize], &totals[Op::Write as usize]);
-        let used = wear.filter(|wear| wear.rated > 0).map_or(0.0, |wear| 100.0 * wear.mean / wear.rated as f64);
+        let Counts { wear, lost, .. } = &counts;
+        let lived = self.drive.lived();
+        let used =
+            wear.filter(|wear| wear.rated > 0).map_or(0.0, |wear| 100.0 * wear.mean / wear.rated as f64);
         let read_only = lost.is_some() || self.worn_out.load(Ordering::Relaxed);
         let unreliable = read_only || used >= 100.0;
         Health {
-            warnings: u8::from(unreliable) << 2 | u8::from(read_only) << 3,
-            spare_percent: 100,
+            warnings: u8::from(read_only) | u8::from(unreliable) << 2 | u8::from(read_only) << 3,
+            // The blocks that are left are not counted: a write fails when there are none.
+            spare_percent: if read_only { 0 } else { 100 },
             // 255 stands for everything above.
             used_percent: used.min(255.0) as u8,
-            read_bytes: reads.bytes as u128,
-            written_bytes: writes.bytes as u128,
-            reads: reads.count() as u128,
-            writes: writes.count() as u128,
-            power_cycles: 1 + counts.cuts as u128,
-            on_seconds: now.seconds() as u64,
-            unsafe_shutdowns: counts.cuts as u128,
+            read_bytes: lived.read_bytes as u128,
+            written_bytes: lived.written_bytes as u128,
+            reads: lived.reads as u128,
+            writes: lived.writes as u128,
+            power_cycles: lived.power_cycles as u128,
+            on_seconds: lived.on_seconds,
+            unsafe_shutdowns: lived.unsafe_shutdowns as u128,
             media_errors: self.media_errors.load(Ordering::Relaxed) as u128,
         }
     }

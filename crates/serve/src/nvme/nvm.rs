@@ -29,9 +29,7 @@ fn range(namespace: &Namespace, command: &Command) -> Result<(u64, u64), Status>
         return Err(Status::INVALID_FIELD);
     }
     match start.checked_add(blocks) {
-        Some(end) if end <= namespace.blocks => {
-            Ok((start * BLOCK_BYTES as u64, blocks * BLOCK_BYTES as u64))
-        }
+        Some(end) if end <= namespace.blocks => Ok((start * BLOCK_BYTES as u64, blocks * BLOCK_BYTES as u64)),
         _ => Err(Status::OUT_OF_RANGE),
     }
 }

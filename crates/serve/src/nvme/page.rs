@@ -34,7 +34,8 @@ impl Page {
     /// A text in a field of this many bytes, shortened or padded with spaces.
     pub fn text(self, at: usize, bytes: usize, text: &str) -> Page {
         let mut field = vec![b' '; bytes];
-        let ascii = text.bytes().map(|byte| if byte.is_ascii_graphic() || byte == b' ' { byte } else { b'-' });
+        let ascii =
+            text.bytes().map(|byte| if byte.is_ascii_graphic() || byte == b' ' { byte } else { b'-' });
         field.iter_mut().zip(ascii).for_each(|(to, from)| *to = from);
         self.bytes(at, &field)
     }

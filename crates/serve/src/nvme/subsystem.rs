@@ -35,10 +35,11 @@ struct Controllers {
     last: u16,
 }
 
-/// A name without what NQNs do not have.
+/// The name of a design without its changes, and without what NQNs do not have.
 fn plain(name: &str) -> String {
+    let design = name.split([' ', ',']).next().unwrap_or(name);
     let keep = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' };
-    name.chars().map(keep).collect()
+    design.chars().map(keep).collect()
 }
 
 impl Subsystem {
@@ -102,4 +103,3 @@ impl Subsystem {
         self.namespaces.get(index).map(|namespace| (index, namespace))
     }
 }
-

@@ -7,11 +7,13 @@
 //! | `DIR/nand`, `DIR/log` | arrays of flash, mapped: sparse files with the payload in slots (`slots`) |
 //! | `DIR/pram`, `DIR/nor`, ... | other media, mapped: sparse files as large as the medium |
 //! | `DIR/battery` | what a protected write buffer holds ([`nvlab_run::device::battery`]) |
+//! | `DIR/life` | what was asked of the device since it was new (`life`) |
 //!
 //! The media are changed by plain stores into mapped files: a killed server loses nothing that was durable, and its
 //! controller recovers as after a power cut. The kernel writes the files to disk when it chooses, and an orderly end does: a
 //! crash of the machine may lose more than the device would have.
 
+use super::life::Life;
 use crate::ServeError;
 use crate::mapped_store::MappedStore;
 use crate::slots::{SlotLayout, Slots};
@@ -29,6 +31,8 @@ use std::path::Path;
 
 /// 4: an entry of the battery for each place in the buffer, and one more.
 const FORMAT: u32 = 4;
+/// The file of the device's life.
+const LIFE: &str = "life";
 
 /// What was in the state when the device was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +127,18 @@ impl DeviceState {
             kept.folder.warn_of_space(kept.media.borrow().iter().map(|medium| medium.bytes).sum())?;
         }
         kept.mark(Stage::Open)
+    }
+
+    /// The counts of the device's life; it was just switched on. A folder may have none yet.
+    pub(crate) fn life(&self) -> Result<Life, ServeError> {
+        let mapping = match &self.kept {
+            None => anonymous(LIFE, Life::BYTES)?,
+            Some(kept) => {
+                let is_there = kept.folder.path().join(LIFE).symlink_metadata().is_ok();
+                kept.folder.medium(LIFE, Life::BYTES, !self.is_used() || !is_there)?.0
+            }
+        };
+        Ok(Life::new(mapping, self.start))
     }
 
     /// The same error, with the names of the media files.

@@ -163,11 +163,7 @@ fn namespaces(subsystem: &Subsystem, after: u32) -> Result<Page, Status> {
 
 fn descriptors(namespace: &Namespace) -> Page {
     // A UUID, then the command set: type, length, two reserved bytes, value.
-    Page::new(BYTES as usize)
-        .bytes(0, &[3, 16])
-        .bytes(4, &namespace.uuid)
-        .bytes(20, &[4, 1])
-        .u8(24, NVM_SET)
+    Page::new(BYTES as usize).bytes(0, &[3, 16]).bytes(4, &namespace.uuid).bytes(20, &[4, 1]).u8(24, NVM_SET)
 }
 
 fn controllers(subsystem: &Subsystem, from: u16) -> Page {

@@ -96,8 +96,7 @@ fn errors(controller: &Controller) -> Page {
             // Where in the command the error is: not told.
             .u16(at + 14, u16::MAX)
             .u64(at + 16, if failure.queue == 0 { 0 } else { failure.command.dwords(10) })
-            .u32(at + 24, failure.command.namespace())
-            .u8(at + 29, 3)
+            .u32(at + 24, if failure.queue == 0 { 0 } else { failure.command.namespace() })
     })
 }
 

@@ -184,7 +184,9 @@ impl Commands for Admin {
         match command.opcode() {
             admin::IDENTIFY => Ok(Moves::ToHost(identify::BYTES)),
             admin::GET_LOG_PAGE => logs::bytes(command).map(Moves::ToHost),
-            admin::GET_FEATURES if features::is_host_id(command) => Ok(Moves::ToHost(features::HOST_ID_BYTES)),
+            admin::GET_FEATURES if features::is_host_id(command) => {
+                Ok(Moves::ToHost(features::HOST_ID_BYTES))
+            }
             admin::GET_FEATURES
             | admin::SET_FEATURES
             | admin::KEEP_ALIVE

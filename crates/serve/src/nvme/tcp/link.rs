@@ -44,11 +44,7 @@ pub struct Link<'a> {
 
 impl<'a> Link<'a> {
     /// A connection on which nothing was sent yet.
-    pub fn new(
-        incoming: &'a mut Incoming,
-        answers: &'a mut Answers,
-        connection: &'a Connection,
-    ) -> Link<'a> {
+    pub fn new(incoming: &'a mut Incoming, answers: &'a mut Answers, connection: &'a Connection) -> Link<'a> {
         let agreed = Initialize { digests: Digests::default(), alignment: 4 };
         Link { incoming, answers, connection, agreed, is_queue: false }
     }

@@ -103,13 +103,7 @@ pub struct Shape {
 impl Head {
     pub fn parse(bytes: &[u8]) -> Head {
         let length = u32::from_le_bytes(bytes[4..8].try_into().expect("4 bytes"));
-        Head {
-            kind: bytes[0],
-            flags: bytes[1],
-            header_bytes: bytes[2],
-            data_offset: bytes[3],
-            bytes: length,
-        }
+        Head { kind: bytes[0], flags: bytes[1], header_bytes: bytes[2], data_offset: bytes[3], bytes: length }
     }
 
     /// Checks a PDU from a host that is connected; `first`: it must be an ICReq.
@@ -186,8 +180,7 @@ pub struct Initialize {
 impl Initialize {
     /// From the whole PDU.
     pub fn parse(bytes: &[u8]) -> Result<Initialize, Fatal> {
-        let (format, alignment, digests) =
-            (u16::from_le_bytes([bytes[8], bytes[9]]), bytes[10], bytes[11]);
+        let (format, alignment, digests) = (u16::from_le_bytes([bytes[8], bytes[9]]), bytes[10], bytes[11]);
         match () {
             () if format != 0 => Err(fatal(fatal::PARAMETER, 8)),
             () if alignment > 31 => Err(fatal(fatal::HEADER_FIELD, 10)),
@@ -248,13 +241,7 @@ pub fn ready_to_transfer(out: &mut Outgoing, digests: Digests, command: u16, tag
 }
 
 /// Appends the header of all the data of a command for the host, up to the data. `success`: no response follows.
-pub fn data_to_host(
-    out: &mut Outgoing,
-    agreed: &Initialize,
-    command: u16,
-    bytes: u32,
-    success: bool,
-) {
+pub fn data_to_host(out: &mut Outgoing, agreed: &Initialize, command: u16, bytes: u32, success: bool) {
     let Initialize { digests, alignment } = *agreed;
     let begin = SHORT_BYTES + if digests.header { DIGEST_BYTES } else { 0 };
     let offset = begin.next_multiple_of(alignment);

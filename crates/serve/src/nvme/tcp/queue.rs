@@ -4,7 +4,9 @@ use super::link::{End, Link};
 use super::pdu::{self, Fatal, Shape, fatal, kind};
 use crate::net::incoming::WHOLE_MAX;
 use crate::net::log::Log;
-use crate::nvme::command::{COMMAND_BYTES, Command, Commands, Done, Fault, Flow, Moves, Outcome, Place, Status};
+use crate::nvme::command::{
+    COMMAND_BYTES, Command, Commands, Done, Fault, Flow, Moves, Outcome, Place, Status,
+};
 use crate::nvme::command::{WHOLE_BYTES_MAX, fabrics};
 use nvlab_units::checksum::crc32c;
 use std::io::{self, ErrorKind};
@@ -318,7 +320,8 @@ impl<'a, 'l, C: Commands> Queue<'a, 'l, C> {
             }
         }
         while let Some((id, ended)) = self.commands.later() {
-            let (status, result) = ended.map_or_else(|status| (status, 0), |result| (Status::SUCCESS, result));
+            let (status, result) =
+                ended.map_or_else(|status| (status, 0), |result| (Status::SUCCESS, result));
             self.respond(id, status, Done { result, ..Done::default() })?;
         }
         Ok(())
