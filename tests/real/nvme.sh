@@ -1,6 +1,6 @@
 #!/bin/bash
 # A served drive as an unmodified Linux sees it over NVMe/TCP, in a guest (guest.sh): nvme-cli's discover, connect, identify,
-# logs and features; ext4 and btrfs with checksums and fsck; fio with verification, with and without digests; a power cut and
+# logs and features; ext4, xfs and btrfs with checksums and fsck; fio with verification, with and without digests; a power cut and
 # a killed server under load, after each of which nothing that was synchronised is missing. Takes some minutes.
 #
 # usage: nvme.sh NVLAB. Skipped, with a reason, where guest.sh finds something missing.
@@ -18,7 +18,7 @@ cleanup() {
     rm -rf "$folder"
 }
 trap cleanup EXIT
-export NVLAB_NO_PROGRESS=1 PROGRAMS="fio mkfs.ext4 e2fsck mkfs.btrfs btrfs" MODULES="ext4 btrfs"
+export NVLAB_NO_PROGRESS=1 PROGRAMS="fio mkfs.ext4 e2fsck mkfs.xfs xfs_repair mkfs.btrfs btrfs" MODULES="xfs btrfs"
 
 say() { echo "nvme.sh: $*"; }
 fail() {
@@ -109,11 +109,12 @@ files() { # directory
     (cd $1 && sha256sum * >/tmp/sums)
     sync
 }
-for kind in ext4 btrfs; do
+for kind in ext4 xfs btrfs; do
     say $kind
     blkdiscard $disk 2>/dev/null || true
     case $kind in
     ext4) mkfs.ext4 -q -E discard $disk ;;
+    xfs) mkfs.xfs -q -f $disk ;;
     btrfs) mkfs.btrfs -q -f $disk ;;
     esac
     mount -t $kind $disk /mnt
@@ -127,6 +128,7 @@ for kind in ext4 btrfs; do
     umount /mnt
     case $kind in
     ext4) e2fsck -fn $disk >/dev/null ;;
+    xfs) xfs_repair -n $disk >/dev/null 2>&1 ;;
     btrfs) btrfs check $disk >/dev/null 2>&1 ;;
     esac
 done

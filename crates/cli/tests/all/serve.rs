@@ -81,8 +81,7 @@ fn an_nvme_drive_is_served_and_kept() {
     let folder = Folder::new("serve-nvme");
     let design = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
     let serve = |address: &str, script: &str| {
-        let arguments =
-            ["--nvme", address, "--time", "fast", "--state", "kept", "--", "sh", "-c", script];
+        let arguments = ["--nvme", address, "--time", "fast", "--state", "kept", "--", "sh", "-c", script];
         run_serve(&folder, &[&[design][..], &arguments].concat())
     };
     let output = serve("127.0.0.1:0", "echo \"$NVLAB_NVME\"");

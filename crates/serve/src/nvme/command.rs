@@ -251,6 +251,14 @@ pub trait Commands {
     fn run(&mut self, command: &Command) -> Outcome;
     /// Serves a command with data for the host, which it fills in.
     fn fill(&mut self, command: &Command, into: &mut [u8]) -> Outcome;
+    /// Whether [`Commands::show`] can serve a command with data for the host.
+    fn shows(&self, _command: &Command) -> bool {
+        false
+    }
+    /// As `fill`, with the data in place: calls `take` with them in parts, if the command is served.
+    fn show(&mut self, _command: &Command, _take: &mut dyn FnMut(&[&[u8]])) -> Outcome {
+        unreachable!("a command set that shows nothing")
+    }
     /// Serves a piece of the data of a command, from the offset `at` on. The last result counts, and the latest time.
     fn take(&mut self, command: &Command, at: u32, data: &[u8]) -> Outcome;
     /// A command failed.

@@ -109,6 +109,14 @@ impl Commands for Io {
         self.of_namespace(command, |access| access.read(command, into))
     }
 
+    fn shows(&self, command: &Command) -> bool {
+        self.namespace(command).is_ok_and(|(_, namespace)| nvm::shows(namespace, command))
+    }
+
+    fn show(&mut self, command: &Command, take: &mut dyn FnMut(&[&[u8]])) -> Outcome {
+        self.of_namespace(command, |access| access.show(command, take))
+    }
+
     fn take(&mut self, command: &Command, at: u32, data: &[u8]) -> Outcome {
         self.of_namespace(command, |access| access.take(command, at, data))
     }

@@ -7,7 +7,9 @@
 //!    wrong gets a status; a PDU that is wrong ends its own connection with a C2HTermReq.
 //! 2. A transport moves the data of commands and knows none of them; a command set serves commands and knows no transport
 //!    ([`command`]'s `Commands`). Write data reach the device as they arrive, without a buffer of their own.
-//! 3. Replies are held or sent at once as for the other front ends (`answers`), in the order in which they are due.
+//! 3. Replies are held or sent at once as for the other front ends (`answers`), in the order in which they are due. A large
+//!    read is sent from the media without a copy if the device exposes its bytes and replies are neither held nor have
+//!    digests.
 //! 4. A flush covers everything answered on any queue: the queues share one device.
 //! 5. A power cut closes every connection without replies, which ends all controllers; the host reconnects.
 //! 6. A controller ends with the connection of its admin queue, or when its keep-alive timer expires; its I/O queues are

@@ -54,6 +54,13 @@ pub fn moves(namespace: &Namespace, command: &Command) -> Result<Moves, Status> 
     }
 }
 
+/// Whether the data of a command can be read in place.
+pub fn shows(namespace: &Namespace, command: &Command) -> bool {
+    let is_plain = command.opcode() == nvm::READ && command.dword(12) & FORCE_UNIT_ACCESS == 0;
+    let range = range(namespace, command);
+    is_plain && range.is_ok_and(|(offset, bytes)| namespace.drive.shows(offset, bytes as u32))
+}
+
 fn ranges_bytes(command: &Command) -> u32 {
     ((command.dword(10) & 0xff) + 1) * RANGE_BYTES
 }
@@ -129,6 +136,14 @@ impl Access<'_> {
         }
         let read = drive.read(session, offset, into);
         self.done(read.map(|due| due.max(flushed)), Status::UNRECOVERED_READ)
+    }
+
+    /// Reads in place.
+    pub fn show(&mut self, command: &Command, take: &mut dyn FnMut(&[&[u8]])) -> Outcome {
+        let (offset, bytes) = range(self.namespace, command)?;
+        let range = (offset, bytes as u32);
+        let read = self.namespace.drive.read_in_place(self.session, range, |parts| take(parts));
+        self.done(read.map(|(due, ())| due), Status::UNRECOVERED_READ)
     }
 
     /// Takes data of a command, from the byte `at` of them on.

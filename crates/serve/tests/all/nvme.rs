@@ -251,7 +251,7 @@ fn a_namespace_is_a_plain_array() {
         let wish = Wish {
             header_digest: seed & 1 != 0,
             data_digest: seed & 2 != 0,
-            alignment: (seed * 5) as u8,
+            alignment: (seed * 4) as u8,
             no_flow_control: seed & 4 != 0,
         };
         let (admin, first) = connected(&served, wish);

@@ -1,5 +1,5 @@
 //! Hosts that mean harm: PDUs that are random, mutated, too long, too short or out of order. Whatever they send, others are
-//! served.
+//! served. `NVLAB_TEST_CONNECTIONS=1000000` makes it as many, `NVLAB_TEST_SEED` others.
 
 use crate::common::design;
 use crate::nvme_client::{BLOCK, Host, Wish, blocks, command};
@@ -110,8 +110,10 @@ fn whatever_a_host_sends_others_are_served() {
     let good = Host::admin(address, nqn, Wish::default(), 0);
     let mut io = Host::io(address, nqn, Wish::default(), good.controller, 1);
     assert_eq!(io.write(1, 0, &[7; 8 * BLOCK], 0).status, 0);
-    let mut rng = Rng::new(11);
-    for round in 0..400u64 {
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
+    let seed = number("NVLAB_TEST_SEED").unwrap_or(11);
+    let mut rng = Rng::new(seed);
+    for round in 0..number("NVLAB_TEST_CONNECTIONS").unwrap_or(400) {
         let state = if rng.chance(0.4) { rng.below(3) } else { round + 3 };
         let mut host = in_state(&server, &good, state);
         for _ in 0..1 + rng.below(4) {
@@ -126,7 +128,7 @@ fn whatever_a_host_sends_others_are_served() {
         let mut rest = Vec::new();
         // It ends: nothing is waited for that could not come any more.
         if let Err(error) = host.stream.read_to_end(&mut rest) {
-            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "round {round}");
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "seed {seed}, round {round}");
         }
         if round % 16 == 0 {
             let found = io.read(1, 100_000, 8).unwrap();

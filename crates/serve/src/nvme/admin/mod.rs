@@ -104,13 +104,12 @@ impl Admin {
         Done::with(0)
     }
 
-    /// What was answered is durable; a device that is lost has nothing that could be.
+    /// Returns when what was answered is durable.
     fn flush_all(&self) -> Result<(), Fault> {
         for namespace in &self.subsystem.namespaces {
             let drive = &namespace.drive;
-            if drive.flush(drive.session()).is_err() {
-                return Err(Status::INTERNAL.into());
-            }
+            let flushed = drive.flush(drive.session());
+            drive.hold(flushed.map_err(|error| Fault::of(&error, Status::WRITE_FAULT))?);
         }
         Ok(())
     }

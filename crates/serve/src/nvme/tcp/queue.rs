@@ -167,7 +167,12 @@ impl<'a, 'l, C: Commands> Queue<'a, 'l, C> {
         let out = self.link.answers.begin();
         let start = out.len();
         pdu::data_to_host(out, &agreed, command.id(), bytes, without_response);
-        let outcome = self.commands.fill(command, out.reserve(bytes as usize));
+        let in_place = !agreed.digests.data && self.link.answers.sends_in_place(bytes as usize);
+        let outcome = match in_place && self.commands.shows(command) {
+            true => self.show(command)?,
+            false => self.commands.fill(command, self.link.answers.begin().reserve(bytes as usize)),
+        };
+        let out = self.link.answers.begin();
         let Ok(Some(done)) = outcome else {
             out.truncate(start);
             return self.complete(command, outcome);
@@ -181,6 +186,16 @@ impl<'a, 'l, C: Commands> Queue<'a, 'l, C> {
             return Ok(self.link.answers.end(done.due, done.of, more)?);
         }
         self.complete(command, outcome)
+    }
+
+    /// Sends data from the media, after what was written before.
+    fn show(&mut self, command: &Command) -> Result<Outcome, End> {
+        // Before the device is locked: the socket then accepts more without a copy.
+        self.link.connection.wait_writable()?;
+        let (answers, mut sent) = (&mut *self.link.answers, Ok(()));
+        let outcome = self.commands.show(command, &mut |parts| sent = answers.payload(parts));
+        sent?;
+        Ok(outcome)
     }
 
     /// Asks for the data of a command.

@@ -222,12 +222,8 @@ impl Host {
             length += 4;
             flags |= 2;
         }
-        header[..4].copy_from_slice(&[
-            kind,
-            flags,
-            header.len() as u8,
-            if data.is_empty() { 0 } else { offset as u8 },
-        ]);
+        let head = [kind, flags, header.len() as u8, if data.is_empty() { 0 } else { offset as u8 }];
+        header[..4].copy_from_slice(&head);
         header[4..8].copy_from_slice(&(length as u32).to_le_bytes());
         let mut all = header.clone();
         if self.wish.header_digest {
