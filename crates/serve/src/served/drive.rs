@@ -131,10 +131,11 @@ impl Drive {
     ) -> Result<Drive, ServeError> {
         let seed = aging.as_ref().map_or(options.seed, |aging| aging.preparation.device_seed(options.seed));
         let state = DeviceState::open(options.state.as_deref(), design, seed)?;
+        let life = state.find_life()?;
         let is_aged =
             |aging: &Aging| state.start() == Start::Fresh && aging.preparation.state != State::Fresh;
         let Built { mut device, ready, prepared } = build(design, &state, aging.filter(is_aged))?;
-        let life = state.life()?;
+        let life = state.life(life)?;
         state.mark_open()?;
         device.observed_mut().reset_stats();
         let origin = Origin { format: "nvlab serve".into(), hash: 0 };

@@ -129,14 +129,19 @@ impl DeviceState {
         kept.mark(Stage::Open)
     }
 
-    /// The counts of the device's life; it was just switched on. A folder may have none yet.
-    pub(crate) fn life(&self) -> Result<Life, ServeError> {
-        let mapping = match &self.kept {
-            None => anonymous(LIFE, Life::BYTES)?,
-            Some(kept) => {
-                let is_there = kept.folder.path().join(LIFE).symlink_metadata().is_ok();
-                kept.folder.medium(LIFE, Life::BYTES, !self.is_used() || !is_there)?.0
-            }
+    /// The counts of an existing device's life, if its folder has them: looked for before anything in it is changed.
+    pub(crate) fn find_life(&self) -> Result<Option<Mapping>, ServeError> {
+        let kept = self.kept.as_ref().filter(|_| self.is_used());
+        let kept = kept.filter(|kept| kept.folder.path().join(LIFE).symlink_metadata().is_ok());
+        kept.map(|kept| Ok(kept.folder.medium(LIFE, Life::BYTES, false)?.0)).transpose()
+    }
+
+    /// The counts of the device's life, which was just switched on; new ones if none were found.
+    pub(crate) fn life(&self, found: Option<Mapping>) -> Result<Life, ServeError> {
+        let mapping = match (found, &self.kept) {
+            (Some(found), _) => found,
+            (None, Some(kept)) => kept.folder.medium(LIFE, Life::BYTES, true)?.0,
+            (None, None) => anonymous(LIFE, Life::BYTES)?,
         };
         Ok(Life::new(mapping, self.start))
     }

@@ -114,7 +114,7 @@ fn of_controller(subsystem: &Subsystem, controller: &Controller) -> Page {
 
 fn nvm_controller() -> Page {
     // The most blocks of Verify and Write Zeroes, as a power of two of 4 KiB.
-    let most = (nvm::BLOCKS_MAX as u64 * BLOCK_BYTES as u64 >> 12).ilog2() as u8;
+    let most = (nvm::BLOCKS_MAX * BLOCK_BYTES / 4096).ilog2() as u8;
     Page::new(BYTES as usize).u8(0, most).u8(1, most)
 }
 

@@ -122,7 +122,7 @@ impl<'a, 'l, C: Commands> Queue<'a, 'l, C> {
             }
             Ok(Moves::ToHost(bytes)) => {
                 self.link.skip(shape.data)?;
-                return self.to_host(&command, bytes);
+                return self.deliver(&command, bytes);
             }
             Ok(Moves::FromHost(bytes)) if shape.data == 0 => return self.ask(command, bytes, None),
             Ok(Moves::WholeFromHost(bytes)) if shape.data == 0 => {
@@ -162,7 +162,7 @@ impl<'a, 'l, C: Commands> Queue<'a, 'l, C> {
     }
 
     /// Sends the data of a command and its completion.
-    fn to_host(&mut self, command: &Command, bytes: u32) -> Result<(), End> {
+    fn deliver(&mut self, command: &Command, bytes: u32) -> Result<(), End> {
         let (agreed, without_response) = (self.link.agreed, self.flow.disabled);
         let out = self.link.answers.begin();
         let start = out.len();
