@@ -27,8 +27,8 @@ fail() {
     exit 1
 }
 
-# 2 GiB of ssd-tlc.
-design='ssd-tlc,media.tlc.blocks=100,array.channels=2,ftl.spare=40%'
+# 2 GiB of ssd-tlc, of cells that last for 20 erases.
+design='ssd-tlc,media.tlc.blocks=50,array.channels=1,ftl.spare=40%,media.tlc.endurance=20'
 serve() {
     : >"$folder/err"
     "$nvlab" serve "$design" --nvme "127.0.0.1:$port" --time fast --state "$folder/state" 2>"$folder/err" &
@@ -104,6 +104,9 @@ nvme flush $disk -n 1 >/dev/null
 if nvme read $disk -s 0xffffffffff -c 7 -z 4096 -d /tmp/b >/dev/null 2>&1; then say "read past the end"; false; fi
 nvme error-log $controller -e 1 | grep -q 'lba'
 
+health() { # field
+    nvme smart-log $disk | awk -F': *' -v field="$1" '$1 ~ field {gsub(/[^0-9]/, "", $2); print $2}'
+}
 files() { # directory
     for i in 1 2 3 4; do cp /tmp/a $1/$i; cat /bin/fio >>$1/$i; done
     (cd $1 && sha256sum * >/tmp/sums)
@@ -138,12 +141,25 @@ say fio
 check --rw=randwrite --bs=4k --iodepth=32
 check --rw=randwrite --bssplit=512/20:4k/40:60k/20:1m/20 --iodepth=16
 disconnect
-for digests in "-g" "-g -G"; do
-    say fio with digests: $digests
-    connect $digests
+# Digests of headers, and of data; without flow control a read has no response beside its data.
+for options in "-g" "-g -G" "-d"; do
+    say fio, connected with $options
+    connect $options
     check --rw=randwrite --bssplit=4k/60:64k/20:1m/20 --iodepth=16
     disconnect
 done
+
+say wear: all of it is written twice
+connect
+for pass in 1 2; do
+    at=0
+    while test $((at + 65536)) -le $(cat /sys/block/${disk#/dev/}/size); do
+        nvme write-zeroes $disk -s $at -c 65535 >/dev/null
+        at=$((at + 65536))
+    done
+done
+test $(health percentage_used) -ge 5 || { nvme smart-log $disk; false; }
+disconnect
 
 say reconnect after a power cut: writes with FUA go on
 connect --reconnect-delay=1 --ctrl-loss-tmo=60
@@ -151,7 +167,7 @@ say PLUG
 fio --name=cut --filename=$disk --direct=1 --sync=dsync --ioengine=psync --rw=randwrite --bs=4k --size=16m --verify=crc32c --verify_fatal=1 --verify_state_save=0 --minimal >/dev/null
 say CHECKED
 dmesg | grep -q 'Successfully reconnected' || { dmesg | tail; false; }
-nvme smart-log $controller | grep -E 'unsafe|power_cycles'
+test $(health unsafe_shutdowns) -eq 1
 disconnect
 
 for how in PLUG KILL; do
@@ -184,6 +200,13 @@ for how in PLUG KILL; do
     e2fsck -fn $disk >/dev/null
     disconnect
 done
+say health: the device was killed once, and lost its power twice
+connect
+test $(health unsafe_shutdowns) -eq 3
+test $(health power_cycles) -eq 4
+test $(health percentage_used) -ge 5
+say "used: $(health percentage_used) %"
+disconnect
 trap - EXIT
 say all done
 SCRIPT

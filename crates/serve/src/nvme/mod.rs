@@ -6,7 +6,7 @@
 //! 1. Whatever a host sends, the others are served: every length is checked before memory is allocated. A command that is
 //!    wrong gets a status; a PDU that is wrong ends its own connection with a C2HTermReq.
 //! 2. A transport moves the data of commands and knows none of them; a command set serves commands and knows no transport
-//!    ([`command`]'s `Commands`). Write data reach the device as they arrive, without a buffer of their own.
+//!    (`command`). Write data reach the device as they arrive, without a buffer of their own.
 //! 3. Replies are held or sent at once as for the other front ends (`answers`), in the order in which they are due. A large
 //!    read is sent from the media without a copy if the device exposes its bytes and replies are neither held nor have
 //!    digests.

@@ -3,7 +3,6 @@
 //! The counts are in a mapped file beside the media, as they are: a killed server loses none. They are no part of the
 //! device: without the file they begin anew.
 
-use super::Start;
 use nvlab_os::Mapping;
 use nvlab_units::Span;
 use nvlab_workload::Op;
@@ -38,11 +37,11 @@ impl Life {
     /// Length of the file.
     pub const BYTES: u64 = 64;
 
-    /// Counts in a mapping of [`Life::BYTES`]; the device was just switched on.
-    pub fn new(mapping: Mapping, start: Start) -> Life {
+    /// Counts in a mapping of [`Life::BYTES`]; the device was just switched on, perhaps after its server had been killed.
+    pub fn new(mapping: Mapping, was_killed: bool) -> Life {
         let mut life = Life(mapping);
         life.add(POWER_CYCLES, 1);
-        life.add(UNSAFE_SHUTDOWNS, u64::from(start == Start::Killed));
+        life.add(UNSAFE_SHUTDOWNS, u64::from(was_killed));
         life
     }
 

@@ -143,7 +143,7 @@ impl DeviceState {
             (None, Some(kept)) => kept.folder.medium(LIFE, Life::BYTES, true)?.0,
             (None, None) => anonymous(LIFE, Life::BYTES)?,
         };
-        Ok(Life::new(mapping, self.start))
+        Ok(Life::new(mapping, self.start == Start::Killed))
     }
 
     /// The same error, with the names of the media files.

@@ -18,6 +18,7 @@ mod nbd_refusals;
 mod nbd_tls;
 mod nvme;
 mod nvme_client;
+mod nvme_commands;
 mod nvme_hostile;
 mod nvramdisk;
 mod program;

@@ -85,22 +85,25 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
     }
     mount.map_or(Ok(()), FuseMount::close)?;
     drop(doors);
-    for drive in &drives {
-        let late = drive.lateness();
-        if late.count > 0 {
-            output.note(format_args!(
-                "{}: {} replies were later than simulated, by {} (mean), {} (p50), {} (p99), {} (max)",
-                drive.name(),
-                late.count,
-                late.mean,
-                late.p50,
-                late.p99,
-                late.max
-            ));
-        }
-    }
+    drives.iter().for_each(|drive| note_lateness(output, drive));
     finish(output, &drives, record)?;
     status.map_or(Ok(()), ended)
+}
+
+/// By how much held replies were later than those of the modelled device.
+fn note_lateness(output: &Output, drive: &Drive) {
+    let late = drive.lateness();
+    if late.count > 0 {
+        output.note(format_args!(
+            "{}: {} replies were later than simulated, by {} (mean), {} (p50), {} (p99), {} (max)",
+            drive.name(),
+            late.count,
+            late.mean,
+            late.p50,
+            late.p99,
+            late.max
+        ));
+    }
 }
 
 /// The server's certificate and what it requires of clients, if there is TLS.
