@@ -10,5 +10,6 @@ nvlab=$(realpath "$1")
 for script in fat nbd filesystems cuts whatif cost; do
     "$here/$script.sh" "$nvlab"
 done
+"$here/nvme.sh" "$nvlab"
 "$here/fio-examples.sh" "$nvlab"
 "$here/fio-pace.sh" "$nvlab"

@@ -6,14 +6,15 @@
 //! ```text
 //!   programs       NBD client, kernel   program, loop device    program that loads and stores
 //!                          |                   |                          | page faults
-//!   front ends           nbd                 fuse                      window (attach, handler)
+//!   front ends        nbd, nvme              fuse                      window (attach, handler)
 //!                          +--------+----------+                          |
 //!   devices                      served (block device)              window (engine, device)
 //!                                   |                                     |
 //!   media                  mapped files: mapped_store, in a state folder: state_folder
 //! ```
 //!
-//! 1. *Block devices* ([`served`]): any design, over NBD ([`nbd`]) or as files ([`fuse`]). Each request is answered
+//! 1. *Block devices* ([`served`]): any design, over NBD ([`nbd`]), NVMe/TCP ([`nvme`])
+//!    or as files ([`fuse`]). Each request is answered
 //!    when the modelled device would answer it ([`TimeMode`]). A killed server is a power cut to the device.
 //! 2. *Memory windows* ([`window`]): the design `envy` as memory that a program loads from and stores to.
 //! 3. *Power cuts* ([`cuts`]): a recorded run is replayed up to a cut, and the recovered contents are checked.
@@ -24,7 +25,8 @@
 //! | module | what |
 //! |---|---|
 //! | [`served`] | a design as a block device with its bytes, a clock and a power switch |
-//! | [`nbd`], [`fuse`] | front ends of block devices |
+//! | [`nbd`], [`nvme`], [`fuse`] | front ends of block devices |
+//! | `answers` | replies over a socket: sent at once, or held until they are due |
 //! | [`window`] | a design as memory: in this process, or in programs |
 //! | [`cuts`] | recording, replay, allowed contents, minimising failures |
 //! | [`management`], [`http`] | control socket; live page and metrics |
@@ -46,6 +48,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("userfaultfd exists only on Linux");
 
+mod answers;
 pub mod bench;
 mod clock;
 pub mod cuts;
@@ -56,6 +59,7 @@ pub mod management;
 mod mapped_store;
 pub mod nbd;
 mod net;
+pub mod nvme;
 pub mod served;
 mod slots;
 pub mod stack;

@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-The device is $NVLAB_URI with --nbd and the file $NVLAB_DEV with --fuse. Without a program, nvlab serves until Ctrl-C,
-SIGTERM or `stop` on the control socket. SIGUSR1 cuts the power. At the end it prints statistics of the device.
+The device is $NVLAB_URI with --nbd, $NVLAB_NVME with --nvme and the file $NVLAB_DEV with --fuse. Without a program, nvlab
+serves until Ctrl-C, SIGTERM or `stop` on the control socket. SIGUSR1 cuts the power. At the end it prints statistics of the device.
 
 With --mem the program opens the file $NVLAB_WINDOW and maps it with MAP_SHARED, or calls
 nvlab_window_map(size_t *bytes). The program must be dynamically linked: a library is preloaded.
@@ -20,20 +20,21 @@ Examples:
   nvlab serve ssd-tlc --nbd --time fast -- sh -c 'nbdcopy image.raw \"$NVLAB_URI\"'
   nvlab serve ssd-tlc --nbd 127.0.0.1:10809 --tls require --tls-certificates pki --tls-verify-peer
   nvlab serve ssd-tlc --nbd --precondition steady,fill=30%,idle=10s -- ./program
+  nvlab serve ssd-tlc --nvme 127.0.0.1:4420 --state dir
   nvlab serve ssd-tlc --fuse mnt --time fast -- sh -c 'mkfs.ext4 -q \"$NVLAB_DEV\"'
   nvlab serve envy --mem --time fast -- sh -c './program \"$NVLAB_WINDOW\"'
   nvlab serve envy --mem --state dir --size 1GiB --resident 64MiB --http 127.0.0.1:7070 -- ./program";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-#[command(group(ArgGroup::new("face").required(true).args(["mem", "nbd", "fuse"]).multiple(true)))]
+#[command(group(ArgGroup::new("face").required(true).args(["mem", "nbd", "nvme", "fuse"]).multiple(true)))]
 pub struct Serve {
-    /// Designs: NAME or FILE.toml, with changes after commas; each is an export under its name, the first is also
-    /// the default export
+    /// Designs: NAME or FILE.toml, with changes after commas; each is an export under its name (NBD) and a namespace
+    /// (NVMe), the first is also the default export
     #[arg(required = true, num_args = 1.., value_name = "DESIGN")]
     pub designs: Vec<String>,
     /// Serve memory to a program, by userfaultfd (design envy)
-    #[arg(long, requires = "program", conflicts_with_all = ["nbd", "fuse"])]
+    #[arg(long, requires = "program", conflicts_with_all = ["nbd", "nvme", "fuse"])]
     pub mem: bool,
     /// Serve a block device over NBD: path of a Unix socket, or HOST:PORT [default: a temporary socket]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = false)]
@@ -47,10 +48,13 @@ pub struct Serve {
     /// Require NBD clients that use TLS to present a certificate signed by ca-cert.pem
     #[arg(long, requires = "tls_certificates")]
     pub tls_verify_peer: bool,
+    /// Serve NVMe over TCP to Linux hosts (nvme connect-all -t tcp -a HOST -s PORT), at HOST:PORT, e.g. 127.0.0.1:4420
+    #[arg(long, value_name = "HOST:PORT")]
+    pub nvme: Option<String>,
     /// Serve the device as a file in DIR by FUSE; DIR is an empty directory or one to create
     #[arg(long, value_name = "DIR")]
     pub fuse: Option<PathBuf>,
-    /// Let --nbd and --http listen on addresses that other machines can reach
+    /// Let --nbd, --nvme and --http listen on addresses that other machines can reach
     #[arg(long)]
     pub allow_remote: bool,
     /// Change one design value (repeatable)

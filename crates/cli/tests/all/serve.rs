@@ -75,6 +75,25 @@ fn a_block_device_is_served_and_kept() {
     assert!(said(&remote).contains("add --allow-remote"), "{}", said(&remote));
 }
 
+/// The same device as an NVMe drive.
+#[test]
+fn an_nvme_drive_is_served_and_kept() {
+    let folder = Folder::new("serve-nvme");
+    let design = "ssd-mlc-2010,media.mlc.blocks=64,ftl.spare=30%,ftl.buffer.size=1MiB";
+    let serve = |address: &str, script: &str| {
+        let arguments = ["--nvme", address, "--time", "fast", "--state", "kept", "--", "sh", "-c", script];
+        run_serve(&folder, &[&[design][..], &arguments].concat())
+    };
+    let output = serve("127.0.0.1:0", "echo \"$NVLAB_NVME\"");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let place = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(place.starts_with("nvme+tcp://127.0.0.1:"), "{place}");
+    assert!(place.contains("/nqn.2025-01.org.nvlab:ssd-mlc-2010:"), "{place}");
+    assert!(said(&serve("localhost:0", "exit 0")).contains("as it was left"));
+    assert!(said(&serve("0.0.0.0:0", "exit 0")).contains("add --allow-remote"));
+    assert!(said(&serve("socket", "exit 0")).contains("write HOST:PORT"));
+}
+
 #[test]
 fn serve_says_why_it_cannot() {
     let folder = Folder::new("serve-wrong");

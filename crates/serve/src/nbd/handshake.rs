@@ -1,11 +1,11 @@
 //! The handshake: from the greeting to the choice of an export.
 
 use super::export::Export;
-use super::incoming::Incoming;
-use super::tls::Security;
-use super::transport::Transport;
 use super::wire::{self, can, info, option, reply};
+use crate::net::incoming::Incoming;
 use crate::net::log::Log;
+use crate::net::tls::Security;
+use crate::net::transport::Transport;
 use std::io::{self, Error, ErrorKind};
 use std::sync::Arc;
 

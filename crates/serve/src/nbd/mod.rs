@@ -17,29 +17,22 @@
 //! | module | what |
 //! |---|---|
 //! | [`wire`] | constants and formats, as functions on bytes |
-//! | `incoming` | the read buffer of a connection |
-//! | `transport`, `tls` | a connection, encrypted or not |
 //! | `handshake` | from the greeting to an export |
 //! | `transmission`, `refusal` | requests; which are refused, and why |
-//! | `answers` | replies: sent at once, or held |
 //! | `server` | listeners and connections |
 //! | `client` | a client for measurements |
 
-mod answers;
 pub(crate) mod client;
 mod export;
 mod handshake;
-mod incoming;
 mod refusal;
 mod server;
-mod tls;
 mod transmission;
-mod transport;
 pub mod wire;
 
 pub use crate::net::connections::ConnectionLimits;
 pub use crate::net::listen::Address;
 pub use crate::net::log::Log;
+pub use crate::net::tls::{Security, TlsMode};
 pub use export::Export;
 pub use server::{NbdServer, Options};
-pub use tls::{Security, TlsMode};

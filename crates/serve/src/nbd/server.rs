@@ -1,18 +1,17 @@
 //! The NBD server: its listener, and a thread for each connection.
 
-use super::answers::{Answers, Held, Outgoing};
 use super::export::Export;
 use super::handshake::shake;
-use super::incoming::Incoming;
-use super::tls::Security;
 use super::transmission::Transmission;
-use super::transport::Transport;
 use crate::ServeError;
+use crate::answers::{Answers, Held, Outgoing};
 use crate::net::connections::{Connection, ConnectionLimits, Connections};
+use crate::net::incoming::Incoming;
 use crate::net::listen::{Address, listen};
 use crate::net::log::Log;
+use crate::net::tls::Security;
+use crate::net::transport::Transport;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -134,20 +133,8 @@ fn serve_connection(shared: &Shared, connection: &Arc<Connection>) -> io::Result
         transport.end();
         return Ok(());
     }
-    let held = Arc::new(Held::new(Arc::clone(&transport), Arc::clone(drive), session));
-    std::thread::scope(|scope| {
-        let timer = scope.spawn(|| {
-            let run = catch_unwind(AssertUnwindSafe(|| held.run()));
-            run.inspect_err(|_| held.give_up())
-        });
-        let mut answers = Answers::Held { held: Arc::clone(&held), out: Outgoing::default() };
-        let served = catch_unwind(AssertUnwindSafe(|| serve(&mut answers)));
-        // Also after a panic: otherwise the timer would wait for more for ever.
-        held.end();
-        // A panic of the timer was reported by the thread itself.
-        let _ = timer.join();
-        served.unwrap_or_else(|panic| resume_unwind(panic))
-    })?;
+    let held = Arc::new(Held::new(Arc::clone(&transport), vec![(Arc::clone(drive), session)]));
+    held.while_sending(|answers| serve(answers))?;
     transport.end();
     Ok(())
 }

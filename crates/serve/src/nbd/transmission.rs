@@ -1,11 +1,11 @@
 //! Requests of one connection, after the handshake.
 
-use super::answers::{Answers, Outgoing};
 use super::handshake::Agreed;
-use super::incoming::{Incoming, WHOLE_MAX};
 use super::refusal::{Named, Refusal, check};
 use super::wire::{self, Request, chunk, command, error, flag};
+use crate::answers::{Answers, Outgoing};
 use crate::net::connections::Connection;
+use crate::net::incoming::{Incoming, WHOLE_MAX};
 use crate::net::log::Log;
 use crate::served::drive::pieces;
 use crate::served::{Drive, DriveError, Due, Session, Zero};
@@ -95,7 +95,7 @@ impl Transmission<'_> {
                 }
                 Err(Stop::Left(why)) => {
                     self.refuse(start, &request, &why);
-                    self.answers.end(None, true)?;
+                    self.answers.end(None, Some(0), true)?;
                     self.answers.send()?;
                     let why = format!("the data of {} is too long to skip", Named(&request));
                     return Err(Error::new(ErrorKind::InvalidData, why));
@@ -104,7 +104,7 @@ impl Transmission<'_> {
                 Err(Stop::Broken(error)) => return Err(error),
             };
             let more = self.incoming.len() >= wire::REQUEST_BYTES;
-            self.answers.end(due, more)?;
+            self.answers.end(due, Some(0), more)?;
         }
     }
 

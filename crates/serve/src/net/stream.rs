@@ -2,7 +2,7 @@
 
 use crate::sys::stream;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -25,6 +25,14 @@ impl Stream {
         }
     }
 
+    /// The address of this side.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Stream::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+            Stream::Tcp(stream) => stream.local_addr(),
+        }
+    }
+
     pub fn shutdown(&self, how: Shutdown) {
         // It may be closed already.
         let _ = match self {
@@ -42,6 +50,14 @@ impl Stream {
             Stream::Tcp(stream) => {
                 stream.set_read_timeout(reads).and_then(|()| stream.set_write_timeout(writes))
             }
+        }
+    }
+
+    /// A read that takes longer fails.
+    pub fn limit_reads(&self, reads: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(reads),
+            Stream::Tcp(stream) => stream.set_read_timeout(reads),
         }
     }
 

@@ -19,6 +19,7 @@ pub use ranges::Zero;
 pub(crate) use ranges::pieces;
 
 use super::lateness::Collected;
+use super::life::Life;
 use super::{Aging, Built, Counts, Cut, DeviceState, DriveError, Lateness, ServedDevice, Start, Wear, build};
 use crate::ServeError;
 use crate::clock::{Clock, TimeMode, wait_until};
@@ -110,6 +111,7 @@ struct Inner {
     /// The beginning of the counts.
     origin: Time,
     cuts: Vec<Cut>,
+    life: Life,
     record: Option<Columns>,
     on_cut: Vec<OnCut>,
 }
@@ -129,9 +131,11 @@ impl Drive {
     ) -> Result<Drive, ServeError> {
         let seed = aging.as_ref().map_or(options.seed, |aging| aging.preparation.device_seed(options.seed));
         let state = DeviceState::open(options.state.as_deref(), design, seed)?;
+        let life = state.find_life()?;
         let is_aged =
             |aging: &Aging| state.start() == Start::Fresh && aging.preparation.state != State::Fresh;
         let Built { mut device, ready, prepared } = build(design, &state, aging.filter(is_aged))?;
+        let life = state.life(life)?;
         state.mark_open()?;
         device.observed_mut().reset_stats();
         let origin = Origin { format: "nvlab serve".into(), hash: 0 };
@@ -151,6 +155,7 @@ impl Drive {
             totals: Totals::default(),
             origin: ready,
             cuts: Vec::new(),
+            life,
             record: options.record.then(|| Columns::new(origin)),
             on_cut: Vec::new(),
             device: None,
@@ -193,6 +198,10 @@ impl Drive {
     /// Bytes that are best read and written together.
     pub fn unit_bytes(&self) -> u32 {
         self.unit_bytes
+    }
+    /// Whether trimmed and flushed units read as zero.
+    pub(crate) fn reads_trimmed_as_zero(&self) -> bool {
+        self.trims_last
     }
     /// Whether it is new, was closed, or was killed.
     pub fn start(&self) -> Start {
@@ -361,6 +370,8 @@ impl Drive {
             });
         };
         device.power_down(now).map_err(|error| ServeError::Failed(error.to_string()))?;
+        let on = now.since(inner.origin);
+        inner.life.off(on);
         inner.state.mark_closed()
     }
 }
@@ -425,6 +436,7 @@ impl Inner {
         let totals = &mut self.totals[request.op as usize];
         totals.bytes += request.bytes as u64;
         totals.latency.add(end.since(at));
+        self.life.count(request.op, request.bytes);
         if let Some(record) = &mut self.record {
             record.push_answered(Request { at, ..request }, end.since(at));
         }
@@ -454,6 +466,7 @@ impl Inner {
         };
         // Controllers count from their recovery on; so does this.
         device.observed_mut().reset_stats();
+        self.life.cut(at.since(self.origin.min(at)));
         self.totals = Totals::default();
         self.under_way = Outstanding::new(self.queue, ready);
         self.origin = ready;

@@ -10,7 +10,8 @@
 //! | `state` | the folder with the media |
 //! | [`drive`] | a device with a clock, a power plug and counts, for several clients |
 //! | `view` | what it looks like to those who watch it |
-//! | `counts`, `lateness`, `error` | its counts; how late its replies were; why it does not serve a request |
+//! | `counts`, `life` | its counts since the power came back, and over its life |
+//! | `lateness`, `error` | how late its replies were; why it does not serve a request |
 
 mod aged;
 mod counts;
@@ -20,6 +21,7 @@ mod error;
 #[cfg(test)]
 mod killed;
 mod lateness;
+mod life;
 mod state;
 mod view;
 

@@ -7,11 +7,13 @@
 //! | `DIR/nand`, `DIR/log` | arrays of flash, mapped: sparse files with the payload in slots (`slots`) |
 //! | `DIR/pram`, `DIR/nor`, ... | other media, mapped: sparse files as large as the medium |
 //! | `DIR/battery` | what a protected write buffer holds ([`nvlab_run::device::battery`]) |
+//! | `DIR/life` | what was asked of the device since it was new (`life`) |
 //!
 //! The media are changed by plain stores into mapped files: a killed server loses nothing that was durable, and its
 //! controller recovers as after a power cut. The kernel writes the files to disk when it chooses, and an orderly end does: a
 //! crash of the machine may lose more than the device would have.
 
+use super::life::Life;
 use crate::ServeError;
 use crate::mapped_store::MappedStore;
 use crate::slots::{SlotLayout, Slots};
@@ -29,6 +31,8 @@ use std::path::Path;
 
 /// 4: an entry of the battery for each place in the buffer, and one more.
 const FORMAT: u32 = 4;
+/// The file of the device's life.
+const LIFE: &str = "life";
 
 /// What was in the state when the device was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +127,23 @@ impl DeviceState {
             kept.folder.warn_of_space(kept.media.borrow().iter().map(|medium| medium.bytes).sum())?;
         }
         kept.mark(Stage::Open)
+    }
+
+    /// The counts of an existing device's life, if its folder has them: looked for before anything in it is changed.
+    pub(crate) fn find_life(&self) -> Result<Option<Mapping>, ServeError> {
+        let kept = self.kept.as_ref().filter(|_| self.is_used());
+        let kept = kept.filter(|kept| kept.folder.path().join(LIFE).symlink_metadata().is_ok());
+        kept.map(|kept| Ok(kept.folder.medium(LIFE, Life::BYTES, false)?.0)).transpose()
+    }
+
+    /// The counts of the device's life, which was just switched on; new ones if none were found.
+    pub(crate) fn life(&self, found: Option<Mapping>) -> Result<Life, ServeError> {
+        let mapping = match (found, &self.kept) {
+            (Some(found), _) => found,
+            (None, Some(kept)) => kept.folder.medium(LIFE, Life::BYTES, true)?.0,
+            (None, None) => anonymous(LIFE, Life::BYTES)?,
+        };
+        Ok(Life::new(mapping, self.start == Start::Killed))
     }
 
     /// The same error, with the names of the media files.

@@ -1,4 +1,4 @@
-//! `nvlab serve --nbd` and `--fuse`: designs as block devices, and their statistics after a program.
+//! `nvlab serve --nbd`, `--nvme` and `--fuse`: designs as block devices, and their statistics after a program.
 
 use super::ended;
 use crate::args::Serve;
@@ -13,6 +13,7 @@ use nvlab_run::result::RunResult;
 use nvlab_serve::fuse::FuseMount;
 use nvlab_serve::management::{Endpoint, ManagementServer};
 use nvlab_serve::nbd::{Address, Export, NbdServer, Options, Security, TlsMode};
+use nvlab_serve::nvme::{self, NvmeServer};
 use nvlab_serve::served::Start;
 use nvlab_serve::{
     Aging, Drive, DriveOptions, ServeError, Signals, Woken, end_with_parent, file_name, process_file,
@@ -20,6 +21,7 @@ use nvlab_serve::{
 use nvlab_trace::{self as trace, Format as TraceFormat};
 use nvlab_units::quantity::display_bytes;
 use serde_json::json;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -47,6 +49,10 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
         }
         None => None,
     };
+    let mut nvme = match addresses.nvme {
+        Some(address) => Some(NvmeServer::start(address, drives.clone(), nvme::Options::default())?),
+        None => None,
+    };
     let mount = args.fuse.as_deref().map(|folder| mount(folder, &names, &drives)).transpose()?;
     let mut doors = Vec::new();
     if let Some(path) = &args.control {
@@ -59,38 +65,45 @@ pub fn serve(output: &Output, args: &Serve) -> Result<(), Failure> {
         doors.push(door);
     }
     let uri = server.as_ref().map(|server| server.uri().to_string());
+    let subsystem = nvme.as_ref().map(|server| format!("nvme+tcp://{}/{}", server.address(), server.nqn()));
     let file = args.fuse.as_ref().map(|folder| folder.join(&names[0]));
     let fuse = file.as_ref().map(|file| file.display().to_string());
-    for (what, place) in [("nbd", &uri), ("fuse", &fuse), ("page", &page)] {
+    for (what, place) in [("nbd", &uri), ("nvme", &subsystem), ("fuse", &fuse), ("page", &page)] {
         if let Some(place) = place {
             output.note(format_args!("{what:8} {place}"));
         }
     }
-    let program = start(args, uri.as_deref(), file.as_deref())?;
+    let program = start(args, &[("NVLAB_URI", &uri), ("NVLAB_NVME", &subsystem), ("NVLAB_DEV", &fuse)])?;
     let status = attend(output, &signals, program, &drives)?;
     // What waits for the end of a pause can be answered.
     drives.iter().for_each(|drive| drive.resume());
     if let Some(server) = &mut server {
         server.stop();
     }
+    if let Some(server) = &mut nvme {
+        server.stop();
+    }
     mount.map_or(Ok(()), FuseMount::close)?;
     drop(doors);
-    for drive in &drives {
-        let late = drive.lateness();
-        if late.count > 0 {
-            output.note(format_args!(
-                "{}: {} replies were later than simulated, by {} (mean), {} (p50), {} (p99), {} (max)",
-                drive.name(),
-                late.count,
-                late.mean,
-                late.p50,
-                late.p99,
-                late.max
-            ));
-        }
-    }
+    drives.iter().for_each(|drive| note_lateness(output, drive));
     finish(output, &drives, record)?;
     status.map_or(Ok(()), ended)
+}
+
+/// By how much held replies were later than those of the modelled device.
+fn note_lateness(output: &Output, drive: &Drive) {
+    let late = drive.lateness();
+    if late.count > 0 {
+        output.note(format_args!(
+            "{}: {} replies were later than simulated, by {} (mean), {} (p50), {} (p99), {} (max)",
+            drive.name(),
+            late.count,
+            late.mean,
+            late.p50,
+            late.p99,
+            late.max
+        ));
+    }
 }
 
 /// The server's certificate and what it requires of clients, if there is TLS.
@@ -111,6 +124,7 @@ fn security(args: &Serve) -> Result<Option<Security>, Failure> {
 /// Where to listen.
 struct Addresses {
     nbd: Option<Address>,
+    nvme: Option<SocketAddr>,
     http: Option<Address>,
 }
 
@@ -124,7 +138,11 @@ fn addresses(args: &Serve) -> Result<Addresses, Failure> {
     });
     let http = args.http.as_deref().map(|text| http_address(text, args.allow_remote)).transpose()?;
     nbd.iter().try_for_each(|address| reachable(address, args.allow_remote))?;
-    Ok(Addresses { nbd, http })
+    let nvme = args.nvme.as_deref().map(|text| match Address::parse(text) {
+        Address::Tcp(address) => reachable(&Address::Tcp(address), args.allow_remote).map(|()| address),
+        Address::Unix(path) => Err(Failure::Input(format!("--nvme {}: write HOST:PORT", path.display()))),
+    });
+    Ok(Addresses { nbd, nvme: nvme.transpose()?, http })
 }
 
 /// The address of a live page.
@@ -244,12 +262,14 @@ fn mount(folder: &Path, names: &[String], drives: &[Arc<Drive>]) -> Result<FuseM
     Ok(FuseMount::open(folder, devices.collect())?)
 }
 
-fn start(args: &Serve, uri: Option<&str>, file: Option<&Path>) -> Result<Option<Child>, Failure> {
+/// Starts the program; `places`: where it finds the device, by variable.
+fn start(args: &Serve, places: &[(&str, &Option<String>)]) -> Result<Option<Child>, Failure> {
     let Some((program, arguments)) = args.program.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
     command.args(arguments);
-    uri.map(|uri| command.env("NVLAB_URI", uri));
-    file.map(|file| command.env("NVLAB_DEV", file));
+    for (variable, place) in places {
+        place.as_ref().map(|place| command.env(variable, place));
+    }
     end_with_parent(&mut command);
     let started = command.spawn();
     Ok(Some(started.map_err(|source| ServeError::Program { program: program.clone(), source })?))

@@ -155,7 +155,7 @@ impl Values {
                 &["nbd.sock", "localhost:0", "mine.toml", "folder", "missing/nbd.sock", "nowhere:x"],
             ),
             ("--control", _) => pick(rng, &["control.sock", "notes.txt", "folder", "missing/c.sock"]),
-            ("--http", _) => pick(rng, &["localhost:0", "0.0.0.0:0", "localhost", "notes.txt"]),
+            ("--http" | "--nvme", _) => pick(rng, &["localhost:0", "0.0.0.0:0", "localhost", "notes.txt"]),
             (_, "AXIS") => pick(
                 rng,
                 &["ftl.spare=10%,30%", "ftl.spare=10..30:10", "ftl.clean.kind=fifo", "ftl.spare", "x=1..0:1"],

@@ -1,6 +1,7 @@
 //! What those who watch a device see, and pausing it.
 
 use super::{Drive, Inner, Session};
+use crate::served::life::Lived;
 use crate::served::{Cut, Inside, View};
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -66,6 +67,14 @@ impl Drive {
     /// Every cut since the device was opened, oldest first.
     pub fn cuts(&self) -> Vec<Cut> {
         self.inner().cuts.clone()
+    }
+
+    /// What was asked of it over its life.
+    pub(crate) fn lived(&self) -> Lived {
+        let inner = self.inner();
+        let on = inner.clock.now().since(inner.origin);
+        let so_far = inner.life.so_far();
+        Lived { on_seconds: so_far.on_seconds.saturating_add(on.seconds() as u64), ..so_far }
     }
 
     /// What it looks like now.

@@ -1,14 +1,14 @@
 //! A connection: a socket, and TLS on it once that was negotiated.
 
+use super::connections::Connection;
 use super::tls::Tls;
-use crate::net::connections::Connection;
 use rustls::ServerConfig;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 /// A connected client.
 #[derive(Debug)]
-pub(super) struct Transport {
+pub(crate) struct Transport {
     pub connection: Arc<Connection>,
     tls: OnceLock<Tls>,
 }

@@ -1,18 +1,19 @@
-//! Replies: sent at once, or held until the modelled device would give them.
+//! Replies: sent at once, or held until the modelled device would give them. A connection may use several devices.
 //!
 //! Held replies wait in a heap for one thread of their connection, the timer, which sleeps until shortly before the
 //! first of them is due and busy-waits for the rest. A reply that is due in a few microseconds, with nothing else to
 //! do, is waited for and sent by the thread that read its request: waking the timer would take longer. The lateness
 //! of each is recorded.
 
-use super::transport::Transport;
 use crate::clock;
-use crate::served::{Drive, Session};
+use crate::net::transport::Transport;
+use crate::served::{Drive, Due, Session};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::io::{self, IoSlice};
 use std::iter;
 use std::net::Shutdown;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes to be sent. The buffer never shrinks below what was used, so that nothing is zeroed twice.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     bytes: Vec<u8>,
     used: usize,
 }
@@ -58,6 +59,11 @@ impl Outgoing {
         self.used -= bytes;
     }
 
+    /// The last this many bytes.
+    pub fn last(&self, bytes: usize) -> &[u8] {
+        &self.bytes[self.used - bytes..self.used]
+    }
+
     /// Removes everything after the first `bytes`.
     pub fn truncate(&mut self, bytes: usize) {
         self.used = self.used.min(bytes);
@@ -76,7 +82,7 @@ impl Outgoing {
 }
 
 /// Where the replies of a connection go.
-pub(super) enum Answers {
+pub(crate) enum Answers {
     /// Sent when nothing more can be read without waiting.
     AtOnce { transport: Arc<Transport>, out: Outgoing },
     /// Held; the buffer is that of the reply being built.
@@ -119,17 +125,18 @@ impl Answers {
         Ok(())
     }
 
-    /// Completes a reply, which is due at a time. `more`: another request has been read already.
-    pub fn end(&mut self, due: Option<Instant>, more: bool) -> io::Result<()> {
+    /// Completes a reply, which is due at a time. `of`: the device whose lateness it counts for, by its place among those of
+    /// the connection. `more`: another request has been read already.
+    pub fn end(&mut self, due: Due, of: Option<usize>, more: bool) -> io::Result<()> {
         match self {
             Answers::AtOnce { out, .. } if out.len() < SEND_AT => Ok(()),
             Answers::AtOnce { .. } => self.send(),
             Answers::Held { held, out } => {
                 let due = due.unwrap_or_else(Instant::now);
                 if !more && due.saturating_duration_since(Instant::now()) < SHORT && held.is_idle() {
-                    held.send_soon(due, out);
+                    held.send_soon(due, of, out);
                 } else {
-                    *out = held.add(due, std::mem::take(out));
+                    *out = held.add(due, of, std::mem::take(out));
                 }
                 Ok(())
             }
@@ -153,6 +160,7 @@ impl Answers {
 struct Reply {
     due: Instant,
     number: u64,
+    of: Option<usize>,
     out: Outgoing,
 }
 
@@ -197,20 +205,19 @@ impl Queue {
 }
 
 /// Replies that are not due yet, and the notifications of the timer.
-pub(super) struct Held {
+pub(crate) struct Held {
     transport: Arc<Transport>,
-    drive: Arc<Drive>,
-    session: Session,
+    devices: Vec<(Arc<Drive>, Session)>,
     queue: Mutex<Queue>,
     added: Condvar,
     taken: Condvar,
 }
 
 impl Held {
-    /// Empty; for the replies of a device in one session.
-    pub fn new(transport: Arc<Transport>, drive: Arc<Drive>, session: Session) -> Held {
+    /// Empty; for the replies of devices, each in one session.
+    pub fn new(transport: Arc<Transport>, devices: Vec<(Arc<Drive>, Session)>) -> Held {
         let (added, taken) = (Condvar::new(), Condvar::new());
-        Held { transport, drive, session, queue: Mutex::default(), added, taken }
+        Held { transport, devices, queue: Mutex::default(), added, taken }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -225,9 +232,10 @@ impl Held {
     }
 
     /// Sends a reply when it is due. Nothing else must be held.
-    fn send_soon(&self, due: Instant, out: &mut Outgoing) {
+    fn send_soon(&self, due: Instant, of: Option<usize>, out: &mut Outgoing) {
         self.transport.connection.reply_held();
-        self.drive.hold(Some(due));
+        let sent_at = clock::wait_until(due);
+        self.count(of, due, sent_at);
         let sent = self.send(out.here());
         self.transport.connection.replies_sent(1);
         out.clear();
@@ -238,11 +246,19 @@ impl Held {
 
     /// Sends bytes, unless the power has failed meanwhile; false if they were not sent.
     fn send(&self, bytes: &[u8]) -> bool {
-        self.drive.is_current(self.session) && self.transport.write_all(bytes).is_ok()
+        let powered = self.devices.iter().all(|(drive, session)| drive.is_current(*session));
+        powered && self.transport.write_all(bytes).is_ok()
+    }
+
+    /// Counts how late a reply was sent.
+    fn count(&self, of: Option<usize>, due: Instant, sent_at: Instant) {
+        if let Some((drive, _)) = of.and_then(|of| self.devices.get(of)) {
+            drive.sent(due, sent_at);
+        }
     }
 
     /// Queues a reply and returns a buffer for the next.
-    fn add(&self, due: Instant, mut out: Outgoing) -> Outgoing {
+    fn add(&self, due: Instant, of: Option<usize>, mut out: Outgoing) -> Outgoing {
         let mut queue = self.queue();
         if queue.broken {
             out.clear();
@@ -256,21 +272,38 @@ impl Held {
         self.transport.connection.reply_held();
         let number = queue.number;
         let first = queue.replies.peek().is_none_or(|Reverse(reply)| due < reply.due);
-        queue.replies.push(Reverse(Reply { due, number, out }));
+        queue.replies.push(Reverse(Reply { due, number, of, out }));
         if first {
             self.added.notify_one();
         }
         queue.unused.pop().unwrap_or_default()
     }
 
+    /// Calls `serve` with answers that are held here, and sends them; returns once the last was sent.
+    pub fn while_sending<R>(self: &Arc<Held>, serve: impl FnOnce(&mut Answers) -> R) -> R {
+        std::thread::scope(|scope| {
+            let timer = scope.spawn(|| {
+                let run = catch_unwind(AssertUnwindSafe(|| self.run()));
+                run.inspect_err(|_| self.give_up())
+            });
+            let mut answers = Answers::Held { held: Arc::clone(self), out: Outgoing::default() };
+            let served = catch_unwind(AssertUnwindSafe(|| serve(&mut answers)));
+            // Also after a panic: otherwise the timer would wait for more for ever.
+            self.end();
+            // A panic of the timer was reported by the thread itself.
+            let _ = timer.join();
+            served.unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+
     /// No more replies will be added; those that are held are still sent.
-    pub fn end(&self) {
+    fn end(&self) {
         self.queue().ended = true;
         self.added.notify_one();
     }
 
     /// The timer: sends each reply when it is due, until the last.
-    pub fn run(&self) {
+    fn run(&self) {
         clock::sleep_precisely();
         let spin = clock::spin();
         let mut queue = self.queue();
@@ -301,14 +334,14 @@ impl Held {
             let Some(Reverse(mut reply)) = queue.replies.pop() else { continue };
             let mut together = 1;
             queue.bytes -= reply.out.len();
-            self.drive.sent(reply.due, now);
+            self.count(reply.of, reply.due, now);
             // Other replies that are due go with it: waking the client takes longer than a copy.
             while reply.out.len() < SEND_AT
                 && queue.replies.peek().is_some_and(|Reverse(next)| next.due <= now)
             {
                 let Some(Reverse(mut next)) = queue.replies.pop() else { break };
                 queue.bytes -= next.out.len();
-                self.drive.sent(next.due, now);
+                self.count(next.of, next.due, now);
                 reply.out.push(next.out.here());
                 next.out.clear();
                 queue.unused.push(next.out);
@@ -330,7 +363,7 @@ impl Held {
     }
 
     /// The timer ended early: no reply is sent any more, and no thread waits for one.
-    pub fn give_up(&self) {
+    fn give_up(&self) {
         self.queue().give_up(&self.transport);
         self.taken.notify_one();
     }

@@ -4,9 +4,9 @@
 //! decrypted, never while a socket waits. Messages of rustls itself (the reply to a key update) are sent with the next
 //! reply, as TLS 1.3 allows.
 
+use super::connections::Connection;
+use super::stream::Stream;
 use crate::ServeError;
-use crate::net::connections::Connection;
-use crate::net::stream::Stream;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -49,8 +49,8 @@ impl FromStr for TlsMode {
 /// How a server authenticates itself and its clients.
 #[derive(Clone, Debug)]
 pub struct Security {
-    pub(super) config: Arc<ServerConfig>,
-    pub(super) required: bool,
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) required: bool,
 }
 
 impl Security {
@@ -104,7 +104,7 @@ struct Incoming {
 
 /// A TLS session.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     session: Mutex<ServerConnection>,
     incoming: Mutex<Incoming>,
     /// Encrypted bytes to send, in order: locked before the session, until they are sent.

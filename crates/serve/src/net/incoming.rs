@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// and twice [`WHOLE_MAX`] a write of 1 MiB took 12 % more processor time.)
 const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes that can be waited for at once.
-pub(super) const WHOLE_MAX: usize = 128 << 10;
+pub(crate) const WHOLE_MAX: usize = 128 << 10;
 
 /// Bytes received and not consumed yet.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     transport: Arc<Transport>,
     buffer: Box<[u8]>,
     start: usize,
