@@ -63,6 +63,7 @@ pub use kinds::hftl::PramMapped;
 pub use kinds::page::PageMapped;
 pub use kinds::ram_disk::RamDisk;
 pub use kinds::rvm::{LogDevice, Recoverable};
+pub use kinds::zoned::Zoned;
 pub use kinds::{Ftl, Kind};
 pub use load::BUILT_IN;
 pub use part::Part;

@@ -143,13 +143,13 @@ pub enum ZoneError {
     #[error("it is offline")]
     Offline,
     /// Too Many Open Zones.
-    #[error("{max} zones are explicitly open, the maximum (zone.open_max): close or finish one first")]
+    #[error("{max} zones are explicitly open, the maximum (ftl.zone.open_max): close or finish one first")]
     TooManyOpen {
         /// The limit.
         max: u32,
     },
     /// Too Many Active Zones.
-    #[error("{max} zones are open or closed, the maximum (zone.active_max): finish or reset one first")]
+    #[error("{max} zones are open or closed, the maximum (ftl.zone.active_max): finish or reset one first")]
     TooManyActive {
         /// The limit.
         max: u32,

@@ -7,3 +7,4 @@ mod model;
 mod plain;
 mod power_cut;
 mod states;
+mod timing;
