@@ -74,6 +74,10 @@ pub trait Kind {
     fn unit_bytes(&self) -> u32;
     /// Units the host can address.
     fn logical_units(&self) -> u32;
+    /// Those of them that can hold something: all, unless there are gaps among the addresses.
+    fn held_units(&self) -> u32 {
+        self.logical_units()
+    }
     /// Arrays of flash by medium, each with the bytes that are paid for, without spare area.
     fn bought(&self, data: &Geometry) -> Vec<(&str, u64)> {
         vec![(self.medium(), data.bytes())]

@@ -196,6 +196,11 @@ impl Design {
         self.ftl.logical_units() as u64 * self.ftl.unit_bytes() as u64
     }
 
+    /// Bytes the host can store: all that it can address, unless there are gaps among the addresses.
+    pub fn held_bytes(&self) -> u64 {
+        self.ftl.kind().held_units() as u64 * self.ftl.unit_bytes() as u64
+    }
+
     /// True if a medium holds data, map, buffer or metadata.
     pub fn uses(&self, medium: &str) -> bool {
         self.ftl.uses(medium) || self.route.as_ref().is_some_and(|route| route.pram == medium)

@@ -87,6 +87,9 @@ impl Kind for Zoned {
     fn logical_units(&self) -> u32 {
         self.config.zones * self.config.size_units
     }
+    fn held_units(&self) -> u32 {
+        self.config.zones * self.config.capacity_units
+    }
     fn check(&self, design: &Design) -> Result<(), String> {
         self.config.check(&design.flash_config(0))
     }

@@ -24,7 +24,7 @@ fn run(workload: &str, until: &str, state: State) -> Result<RunResult, String> {
 fn one_write_of_a_zone_is_in_flight_and_many_appends() {
     let iops = |workload: &str| {
         let run = run(workload, "20000 io", State::Fresh).unwrap();
-        run.write.count as f64 / run.seconds
+        run.write.count as f64 / run.simulated_s
     };
     let alone = iops("zones bs=4KiB qd=1");
     for (workload, times) in [
