@@ -311,6 +311,8 @@ fn begun(
         let mut fill = sequential_fill(device.unit_bytes(), filled, 0..0);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
+    let filled =
+        device.zones().map_or(filled, |(size, held)| filled / size * held + (filled % size).min(held));
     let report = Precondition { host_bytes: filled, fill_bytes: filled, ..report };
     match preparation.state {
         State::LogFull => {

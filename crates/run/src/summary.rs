@@ -51,7 +51,7 @@ pub fn summarize(
     let op = |op: Op| op_result(&totals[op as usize], seconds);
     let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
     let media = media(design, insides, seconds);
-    let precondition = Precondition { about: precondition.line(design.capacity_bytes()), ..precondition };
+    let precondition = Precondition { about: precondition.line(design.held_bytes()), ..precondition };
     RunResult {
         schema: SCHEMA.into(),
         key: key(design, plan),
