@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, zones, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler; files: a trace, or a fio job ending in .fio)"
         );
     }
 

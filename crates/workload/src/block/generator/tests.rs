@@ -283,7 +283,7 @@ fn wrong_texts_are_explained() {
         (
             "unifrom",
             "workload 'unifrom': unknown kind 'unifrom'; did you mean 'uniform'? (known: uniform, shuffled, \
-             sequential, zipf, hotcold, selfsimilar, jesd219)",
+             sequential, zipf, hotcold, selfsimilar, zones, jesd219)",
         ),
         (
             "uniform raed=70%",
