@@ -17,6 +17,7 @@
 //! | [`cached`] | a cache of lines in DRAM in front of any of them: blocks as the words of a memory |
 //! | [`bare_ram`] | a memory as blocks, without a map |
 //! | [`envy`] | NOR flash and battery-backed SRAM as a word-addressable memory |
+//! | [`zoned`] | zones written in order and erased whole: no map of units, no cleaning |
 //! | [`scm`] | memories used in place, each behind a controller of its own: no map at all |
 //! | [`fsms`] | in front of any of them: stores the metadata of a FAT file system in PRAM |
 //! | [`pram`] | the memory that `fsms` shares with the controller behind it |
@@ -40,6 +41,7 @@ pub mod scm;
 mod spare;
 mod table;
 mod wear;
+pub mod zoned;
 
 pub use block_map::BlockMap;
 pub use cached::Cached;
@@ -51,6 +53,7 @@ pub use power::{Background, Powered, RecoveryReport};
 pub use pram::{Beside, BesidePram};
 pub use region::{Region, Use};
 pub use scm::Scm;
+pub use zoned::{ZoneMap, Zoned};
 
 use nvlab_medium::MediumError;
 use nvlab_units::{Die, Extent, Lpa, Served, Time};
@@ -94,6 +97,14 @@ pub enum ControllerError {
         bad: u32,
         /// Its blocks.
         blocks: u32,
+    },
+    /// A zone refuses the request.
+    #[error("zone {zone}: {source}")]
+    Zone {
+        /// The zone.
+        zone: u32,
+        /// Why.
+        source: zoned::ZoneError,
     },
     /// The bytes lie outside a memory window.
     #[error("{bytes} B at {offset} are out of range: the memory ends at {capacity}")]

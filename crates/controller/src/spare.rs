@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Merged = 0xe1,
     /// Translation page `lpa`: entries of a map that is read on demand.
     Map = 0xe9,
+    /// Host data of a page that is still being filled elsewhere.
+    Logged = 0xf1,
     /// Nothing: the page was programmed before it was full.
     Padding = 0xa1,
 }
@@ -116,9 +118,9 @@ impl Spare {
     }
 
     fn parse(bytes: &[u8; SPARE_BYTES]) -> Option<Spare> {
-        let kind = [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Merged, Kind::Map, Kind::Padding]
-            .into_iter()
-            .find(|kind| *kind as u8 == bytes[0] & !DAMAGED)?;
+        let kinds =
+            [Kind::Data, Kind::Checkpoint, Kind::Trim, Kind::Merged, Kind::Map, Kind::Logged, Kind::Padding];
+        let kind = kinds.into_iter().find(|kind| *kind as u8 == bytes[0] & !DAMAGED)?;
         let damaged = bytes[0] & DAMAGED != 0;
         let (lpa, sequence, stamp) =
             (Lpa(word(&bytes[4..8]) as u32), word(&bytes[8..16]), word(&bytes[16..24]));

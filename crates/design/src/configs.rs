@@ -174,7 +174,7 @@ impl Design {
             let usd = medium.part.price().map(|price| price.of(bytes));
             Some(PriceItem { medium: name.clone(), bytes, usd })
         });
-        PriceList { items: items.collect(), capacity_bytes: self.capacity_bytes() }
+        PriceList { items: items.collect(), capacity_bytes: self.held_bytes() }
     }
 }
 

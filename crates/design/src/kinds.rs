@@ -11,6 +11,7 @@ pub mod hftl;
 pub mod page;
 pub mod ram_disk;
 pub mod rvm;
+pub mod zoned;
 
 use super::bricks::array::Wiring;
 use super::bricks::memories::Media;
@@ -30,6 +31,7 @@ use nvlab_workload::Serves;
 use page::PageMapped;
 use ram_disk::RamDisk;
 use rvm::Recoverable;
+use zoned::Zoned;
 
 /// The controller, by its kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,8 @@ pub enum Ftl {
     Blocks(BlockMapped),
     /// `hftl`: a page map over NAND whose map lies in PRAM.
     Hftl(PramMapped),
+    /// `zoned`: zones over NAND, written in order.
+    Zoned(Zoned),
     /// `direct`: memories or disks used in place.
     Direct(Direct),
     /// `envy`: a memory of NOR flash and battery-backed SRAM.
@@ -70,6 +74,10 @@ pub trait Kind {
     fn unit_bytes(&self) -> u32;
     /// Units the host can address.
     fn logical_units(&self) -> u32;
+    /// Those of them that can hold something: all, unless there are gaps among the addresses.
+    fn held_units(&self) -> u32 {
+        self.logical_units()
+    }
     /// Arrays of flash by medium, each with the bytes that are paid for, without spare area.
     fn bought(&self, data: &Geometry) -> Vec<(&str, u64)> {
         vec![(self.medium(), data.bytes())]
@@ -105,6 +113,7 @@ impl Ftl {
             Ftl::Cached(cached) => cached,
             Ftl::Blocks(blocks) => blocks,
             Ftl::Hftl(hftl) => hftl,
+            Ftl::Zoned(zoned) => zoned,
             Ftl::Direct(direct) => direct,
             Ftl::Envy(envy) => envy,
             Ftl::RamDisk(disk) => disk,
@@ -143,8 +152,17 @@ impl Ftl {
 }
 
 /// The keys of all kinds.
-pub const KEYS: [&[Key]; 8] =
-    [KIND, page::KEYS, cached::KEYS, blocks::KEYS, hftl::KEYS, envy::KEYS, rvm::KEYS, direct::KEYS];
+pub const KEYS: [&[Key]; 9] = [
+    KIND,
+    page::KEYS,
+    cached::KEYS,
+    blocks::KEYS,
+    hftl::KEYS,
+    zoned::KEYS,
+    envy::KEYS,
+    rvm::KEYS,
+    direct::KEYS,
+];
 
 const KIND: &[Key] = &[key(
     "ftl.kind",
@@ -169,6 +187,10 @@ const KIND: &[Key] = &[key(
         (
             "hftl",
             "a page map stored in PRAM and updated in place: a unit is a page, and a mount scans nothing (EMSOFT 2008)",
+        ),
+        (
+            "zoned",
+            "zones, each written in order and erased as a whole: no map of units and no cleaning (NVMe Zoned Namespaces)",
         ),
         (
             "envy",
@@ -202,6 +224,7 @@ pub fn read(
         Page,
         Blocks,
         Hftl,
+        Zoned,
         Envy,
         RamDisk,
         Rvm,
@@ -213,6 +236,7 @@ pub fn read(
         ("bast", Kind::Blocks),
         ("fast", Kind::Blocks),
         ("hftl", Kind::Hftl),
+        (zoned::KIND, Kind::Zoned),
         ("envy", Kind::Envy),
         (ram_disk::KIND, Kind::RamDisk),
         ("rvm", Kind::Rvm),
@@ -223,6 +247,9 @@ pub fn read(
         Kind::Blocks => blocks::read(context, media, wiring, path, name)
             .map(|(array, blocks)| (array, Ftl::Blocks(blocks))),
         Kind::Hftl => hftl::read(context, media, wiring, path).map(|(array, hftl)| (array, Ftl::Hftl(hftl))),
+        Kind::Zoned => {
+            zoned::read(context, media, wiring, path).map(|(array, zoned)| (array, Ftl::Zoned(zoned)))
+        }
         Kind::Direct => {
             direct::read(context, media, wiring, path).map(|(array, direct)| (array, Ftl::Direct(direct)))
         }

@@ -63,6 +63,7 @@ pub use kinds::hftl::PramMapped;
 pub use kinds::page::PageMapped;
 pub use kinds::ram_disk::RamDisk;
 pub use kinds::rvm::{LogDevice, Recoverable};
+pub use kinds::zoned::Zoned;
 pub use kinds::{Ftl, Kind};
 pub use load::BUILT_IN;
 pub use part::Part;
@@ -195,6 +196,11 @@ impl Design {
     /// Bytes the host can address.
     pub fn capacity_bytes(&self) -> u64 {
         self.ftl.logical_units() as u64 * self.ftl.unit_bytes() as u64
+    }
+
+    /// Bytes the host can store: all that it can address, unless there are gaps among the addresses.
+    pub fn held_bytes(&self) -> u64 {
+        self.ftl.kind().held_units() as u64 * self.ftl.unit_bytes() as u64
     }
 
     /// True if a medium holds data, map, buffer or metadata.

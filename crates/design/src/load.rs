@@ -68,6 +68,7 @@ built_in!(
     "ssd-qlc",
     "ssd-tlc",
     "tlc-pslc",
+    "zns-ssd",
 );
 
 /// Designs that extend each other further than this are taken for a cycle.

@@ -145,6 +145,9 @@ pub fn read(context: &mut Context, media: &Media, ftl: &Ftl) -> Option<Option<Ro
     let (pram, pcm) = pram?;
     let problem = match ftl.kind().serves() {
         Serves::Blocks => None,
+        Serves::Zones(_) => {
+            Some("`ftl.route.kind`: FSMS needs blocks that are overwritten, this design has zones")
+        }
         Serves::Words => Some("`ftl.route.kind`: FSMS needs a block device, this design is memory"),
         Serves::Commits => Some("`ftl.route.kind`: FSMS needs a block device, this design is a log"),
     };

@@ -5,6 +5,7 @@ mod searches;
 mod topic;
 mod topics;
 mod workloads;
+mod zones;
 
 use nvlab_design::keys::{self, Key, Preset};
 use nvlab_design::toml_reader::datum::Shape;

@@ -277,6 +277,7 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         Pass { origin, queue, limit }: Pass<'_>,
         Watch { mut meter, go_on }: Watch<'_>,
     ) -> Result<Progress, DriveError> {
+        self.expect_appends(workload.appends());
         let (mut host, depth) = Host::new(workload.pacing(), queue, origin);
         if let Some(program) = program {
             host = Host::Program(program);

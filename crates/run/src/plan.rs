@@ -184,7 +184,7 @@ impl Task {
         }
         if let Some(in_use) = self.source.in_use() {
             let state = Precondition { in_use: Some(in_use.to_string()), ..result.precondition };
-            result.precondition = Precondition { about: state.line(self.design.capacity_bytes()), ..state };
+            result.precondition = Precondition { about: state.line(self.design.held_bytes()), ..state };
         }
         result
     }

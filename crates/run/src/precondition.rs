@@ -13,7 +13,7 @@ use super::coarse;
 use super::drive::{DeviceUnderTest, DriveError, Limit, Progress, idle_at, within_time};
 use super::preparation::{Preparation, State};
 use super::settle::{Settles, Settling, Steps, fill_log, settle, settle_at_own_pace, unmeasured};
-use super::writes::{DEPTH, Unmeasured, sequential_fill};
+use super::writes::{DEPTH, Unmeasured, sequential_fill, zone_fill};
 use crate::result::{PassResult, Precondition};
 use crate::run_plan::OnProgress;
 use nvlab_controller::Controller;
@@ -94,6 +94,9 @@ impl BlockWorkload for Opening<'_> {
     }
     fn payload(&self, request: &Request) -> &[u8] {
         self.0.payload(request)
+    }
+    fn appends(&self) -> bool {
+        self.0.appends()
     }
     // What follows is of the requests that are measured.
     fn prepare(&mut self, _: &mut Batch) -> usize {
@@ -297,7 +300,10 @@ fn begun(
     let share = |progress: &Progress| progress.written_bytes as f64 / filled as f64;
     let on_progress = &mut *steps.on_progress;
     let go_on = &mut |progress: &Progress| on_progress("filling", share(progress));
-    let done = if preparation.is_scattered {
+    let done = if let Some((size, held)) = device.zones() {
+        let mut fill = zone_fill(device.unit_bytes(), filled, (size, held));
+        unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
+    } else if preparation.is_scattered {
         device.expect_scattered_fill();
         let mut fill = scattered_fill(device.unit_bytes(), filled, preparation.seed);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
@@ -305,6 +311,8 @@ fn begun(
         let mut fill = sequential_fill(device.unit_bytes(), filled, 0..0);
         unmeasured(device, &mut fill, Time::ZERO, &Limit::NONE, go_on)?
     };
+    let filled =
+        device.zones().map_or(filled, |(size, held)| filled / size * held + (filled % size).min(held));
     let report = Precondition { host_bytes: filled, fill_bytes: filled, ..report };
     match preparation.state {
         State::LogFull => {

@@ -141,6 +141,7 @@ pub(super) fn drive<'a>(
     Pass { origin, queue, limit }: Pass<'a>,
     mut watch: Watch<'_>,
 ) -> Result<(Progress, SoftwareResult), DriveError> {
+    device.expect_appends(workload.appends());
     let (pacing, threads) = (workload.pacing(), workload.threads());
     let stack = if program.is_some() { software.stack.below_recording() } else { software.stack.clone() };
     let source = Source::new(workload, origin, limit);

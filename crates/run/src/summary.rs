@@ -51,7 +51,7 @@ pub fn summarize(
     let op = |op: Op| op_result(&totals[op as usize], seconds);
     let host_bytes = insides.host_bytes.unwrap_or(totals[Op::Write as usize].bytes);
     let media = media(design, insides, seconds);
-    let precondition = Precondition { about: precondition.line(design.capacity_bytes()), ..precondition };
+    let precondition = Precondition { about: precondition.line(design.held_bytes()), ..precondition };
     RunResult {
         schema: SCHEMA.into(),
         key: key(design, plan),
@@ -113,7 +113,7 @@ fn design_info(design: &Design, plan: &RunPlan) -> DesignInfo {
         about: design.about.clone(),
         cite: design.cite.clone(),
         resolved_toml: design.resolved_toml(),
-        capacity_bytes: design.capacity_bytes(),
+        capacity_bytes: design.held_bytes(),
         raw_bytes: design.raw_bytes(),
     }
 }
@@ -281,7 +281,7 @@ fn lifetime(
         // A log is not a drive: its host sees memory, which is not what is written.
         drive_writes_per_day: host_bytes
             .filter(|_| !matches!(design.ftl, Ftl::Rvm(_)))
-            .map(|bytes| bytes / design.capacity_bytes() as f64 / (5.0 * 365.25)),
+            .map(|bytes| bytes / design.held_bytes() as f64 / (5.0 * 365.25)),
         rated_cycles,
         retention_years,
         caveat: None,

@@ -261,6 +261,7 @@ pub(super) fn drive(
     limit: &Limit,
     Watch { mut meter, go_on }: Watch<'_>,
 ) -> Result<(Progress, Vec<TenantResult>), DriveError> {
+    device.expect_appends(tenants.iter().all(|tenant| tenant.workload.appends()));
     let mut lanes: Vec<Lane> = tenants.iter_mut().map(Lane::new).collect();
     let measured = meter.is_some();
     let mut under_way = Outstanding::new(queue, origin);

@@ -60,6 +60,24 @@ pub(super) fn sequential_fill(unit_bytes: u32, first: u64, then: Range<u64>) -> 
     Unmeasured { footprint: 0..end, fill }
 }
 
+/// Large writes in order over the first bytes of a device of zones, as far as each zone holds any: each of `size` bytes, of which
+/// `held` can be written.
+pub(super) fn zone_fill(unit_bytes: u32, end: u64, (size, held): (u64, u64)) -> impl BlockWorkload + use<> {
+    let piece = FILL_BYTES.next_multiple_of(unit_bytes) as u64;
+    let mut next = 0;
+    let fill = move |batch: &mut Batch| {
+        let before = batch.len();
+        while next < end && batch.room() > 0 {
+            let left = held - next % size;
+            let bytes = left.min(piece).min(end - next);
+            batch.push(Request { offset: next, bytes: bytes as u32, op: Op::Write, ..Request::default() });
+            next += if bytes == left { size - held + bytes } else { bytes };
+        }
+        batch.len() - before
+    };
+    Unmeasured { footprint: 0..end, fill }
+}
+
 /// When the writes of a preparation are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
@@ -129,6 +147,9 @@ impl Workload for Writes<'_> {
 }
 
 impl BlockWorkload for Writes<'_> {
+    fn appends(&self) -> bool {
+        self.workload.appends()
+    }
     fn fill(&mut self, batch: &mut Batch) -> usize {
         let (before, until) = (batch.len(), self.drawn + BARREN_MAX);
         while batch.len() == before && self.drawn < until {

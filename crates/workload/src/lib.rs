@@ -72,7 +72,7 @@ pub use in_use::InUse;
 pub use memory::{Access, AccessKind, AnyMemoryWorkload, MemoryWorkload};
 pub use nvlab_trace::{Op, Request};
 pub use nvlab_units::{Span, Time};
-pub use spec::{Serves, Target, WorkloadSpec};
+pub use spec::{Serves, Target, WorkloadSpec, ZoneShape};
 pub use words::size;
 pub use work::{Opened, Stream, Work};
 

@@ -74,10 +74,23 @@ pub enum Kind {
 pub enum Serves {
     /// Reads, writes, trims and flushes of blocks.
     Blocks,
+    /// The same in zones, each of which is written in order.
+    Zones(ZoneShape),
     /// Loads and stores of words; blocks too, as a RAM disk.
     Words,
     /// Transactions on recoverable memory, each made durable.
     Commits,
+}
+
+/// The zones of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneShape {
+    /// Bytes from the start of one zone to that of the next.
+    pub size_bytes: u64,
+    /// Bytes of a zone that can be written, from its start on.
+    pub capacity_bytes: u64,
+    /// Zones that may be open at the same time.
+    pub open_max: u32,
 }
 
 /// What a workload must know of the device it is opened on.
@@ -98,6 +111,14 @@ impl Target {
         Target { capacity_bytes, unit_bytes, serves: Serves::Blocks }
     }
 
+    /// Its zones, if it has any.
+    fn zones(&self) -> Option<ZoneShape> {
+        match self.serves {
+            Serves::Zones(zones) => Some(zones),
+            _ => None,
+        }
+    }
+
     fn check_unit(&self, what: &str, smallest: u32) -> Result<(), WorkloadError> {
         let unit = self.unit_bytes;
         if unit <= 512 || (smallest as u64).is_multiple_of(unit) {
@@ -111,15 +132,15 @@ impl Target {
     fn check_serves(&self, what: &str, wanted: Serves) -> Result<(), WorkloadError> {
         let reason = match (wanted, self.serves) {
             (wanted, serves) if wanted == serves => return Ok(()),
-            (Serves::Blocks, Serves::Words) => return Ok(()),
-            (Serves::Words, Serves::Blocks) => {
+            (Serves::Blocks, Serves::Words | Serves::Zones(_)) => return Ok(()),
+            (Serves::Words, Serves::Blocks | Serves::Zones(_)) => {
                 "it loads and stores words of a memory, but this is a block device; use a design of kind envy"
             }
             (Serves::Words, _) => {
                 "it loads and stores words of a memory, but this is a log; use a design of kind envy"
             }
             (Serves::Commits, _) => "it commits transactions, which needs a log; use a design of kind rvm",
-            (Serves::Blocks, _) => {
+            (Serves::Blocks | Serves::Zones(_), _) => {
                 "it issues block requests, but this is a log, which serves transactions (debit-credit, compiler)"
             }
         };
@@ -171,6 +192,7 @@ impl WorkloadSpec {
         let work = match &self.kind {
             Kind::Generator(spec) => {
                 target.check_unit(&what, spec.sizes.smallest())?;
+                let spec = GeneratorSpec { on: target.zones(), ..spec.clone() };
                 Work::Requests(AnyBlockWorkload::Generator(Box::new(spec.open(&what, capacity, seed)?)))
             }
             Kind::Tpcc(config) => {
@@ -301,6 +323,7 @@ fn open_job(path: &Path, section: Option<&str>, target: Target, seed: u64) -> Re
     for job in file.phases.iter().flatten() {
         target.check_unit(&format!("{}: [{}]", file.file, job.name), job.block_bytes())?;
     }
+    file.on = target.zones();
     let opened = file.open(target.capacity_bytes, seed)?;
     let mut notes = file.notes;
     notes.extend(opened.iter().filter_map(|stream| stream.note.clone()));
@@ -339,7 +362,7 @@ mod tests {
         assert_eq!(
             WorkloadSpec::parse("zpif").unwrap_err().to_string(),
             "workload 'zpif': 'zpif' is neither a kind of generator nor a file; did you mean 'zipf'? (kinds: \
-             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler; files: a trace, or a fio job ending in .fio)"
+             uniform, shuffled, sequential, zipf, hotcold, selfsimilar, zones, jesd219, tpcc, iozone, logger, tpca, words, debit-credit, compiler; files: a trace, or a fio job ending in .fio)"
         );
     }
 

@@ -38,7 +38,7 @@ fn list(output: &Output) -> Result<(), Failure> {
         let usd = design.price().total_usd();
         rows.push(vec![
             Cell::text(*name),
-            Cell::new(number::bytes(design.capacity_bytes() as f64).to_string(), design.capacity_bytes()),
+            Cell::new(number::bytes(design.held_bytes() as f64).to_string(), design.held_bytes()),
             Cell::or_dash(usd, |usd| Cell::new(number::usd(usd).to_string(), usd)),
             Cell::text(design.about),
         ]);

@@ -10,3 +10,4 @@ mod hftl;
 mod mortal;
 mod page_map;
 mod scm;
+mod zoned;

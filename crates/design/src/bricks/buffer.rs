@@ -13,7 +13,7 @@ use nvlab_units::quantity::display_bytes;
 pub const KEYS: &[Key] = &[
     key(
         "ftl.buffer.kind",
-        &["page"],
+        &["page", "zoned"],
         Shape::OneOf(&[
             ("none", "a write is acknowledged when its page is programmed"),
             ("write-back", "a write is acknowledged when it is in the buffer"),
@@ -52,10 +52,16 @@ pub const KEYS: &[Key] = &[
         "ftl.buffer.size",
         &["write-back"],
         Shape::Size { min: 1, max: u64::MAX },
-        Nothing("two pages of the array for every die and stream: one fills while the other is programmed"),
+        Nothing(
+            "two pages of the array for every die and stream (page) or for every die, and one for every active zone (zoned): \
+             one fills while the other is programmed",
+        ),
         "\"32 MiB\"",
     )
-    .about("Size of the buffer, at least one page of the array for every die and stream."),
+    .about(
+        "Size of the buffer: at least one page of the array for every die and stream (page), or one for every active zone \
+         and one more (zoned).",
+    ),
     key(
         "ftl.buffer.size",
         &["fifo", "posted"],
@@ -161,6 +167,20 @@ pub fn write_back(
             backed
         }
     };
+    if ftl == "zoned" {
+        if context.flag("ftl.buffer.absorb", kind) == Some(true) {
+            let problem = "`ftl.buffer.absorb`: what is written to a zone is not overwritten";
+            context.wrong("ftl.buffer.absorb", problem, "leave it out");
+            return None;
+        }
+        return Some(Some(WriteBack {
+            medium,
+            bytes,
+            protected,
+            absorb: false,
+            store: ram.cells.store(unit?),
+        }));
+    }
     let absorb = match context.flag("ftl.buffer.absorb", kind) {
         Some(true) if !protected => {
             let problem = "`ftl.buffer.absorb`: the buffer is lost when power fails".to_string();

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 pub type Media = BTreeMap<String, Medium>;
 
 /// Every kind of controller.
-pub const EVERY_KIND: &[&str] = &["page", "block", "bast", "fast", "hftl", "envy"];
+pub const EVERY_KIND: &[&str] = &["page", "block", "bast", "fast", "hftl", "zoned", "envy"];
 /// The kinds that are block devices over NAND.
-pub const BLOCK_DEVICES: &[&str] = &["page", "block", "bast", "fast", "hftl"];
+pub const BLOCK_DEVICES: &[&str] = &["page", "block", "bast", "fast", "hftl", "zoned"];
 
 /// The keys.
 pub const KEYS: &[Key] = &[
@@ -34,7 +34,8 @@ pub fn is_sized_by_use(context: &Context, table: &str) -> bool {
         context.top.leaves.get(path).is_some_and(|leaf| leaf.value.text() == Some(wanted))
     };
     let name = table.strip_prefix("media.").unwrap_or(table);
-    is("ftl.kind", "page") && (is("ftl.map.in", name) || is("ftl.buffer.in", name))
+    (is("ftl.kind", "page") || is("ftl.kind", "zoned"))
+        && (is("ftl.map.in", name) || is("ftl.buffer.in", name))
 }
 
 /// Sets memories without a stated size to the next power of two above the bytes the controller stores in them: they

@@ -8,7 +8,7 @@ use crate::toml_reader::datum::Shape;
 use nvlab_units::Span;
 
 /// The kinds that are block devices, over any medium.
-const WITH_BLOCKS: &[&str] = &["page", "block", "bast", "fast", "hftl", "direct"];
+const WITH_BLOCKS: &[&str] = &["page", "block", "bast", "fast", "hftl", "zoned", "direct"];
 
 /// The keys.
 pub const KEYS: &[Key] = &[

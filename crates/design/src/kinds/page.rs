@@ -26,7 +26,7 @@ const BUFFER_PAGES: u64 = 2;
 
 /// The keys.
 pub const KEYS: &[Key] = &[
-    key("ftl.unit", &["page"], Shape::Size { min: 16, max: 1 << 20 }, Is("4 KiB"), "\"4 KiB\"")
+    key("ftl.unit", &["page", "zoned"], Shape::Size { min: 16, max: 1 << 20 }, Is("4 KiB"), "\"4 KiB\"")
         .about("Mapping granularity. Smaller host writes are read-modify-write of a whole unit."),
     key(
         "ftl.allocation",

@@ -44,7 +44,7 @@ fn unknown_kind() {
 11 | kind = "evny"
    |        ^^^^^^
    |
-help: known: page, block, bast, fast, hftl, envy, ram-disk, rvm, direct; did you mean `envy`?"#;
+help: known: page, block, bast, fast, hftl, zoned, envy, ram-disk, rvm, direct; did you mean `envy`?"#;
     assert_eq!(errors, expected, "\n{errors}");
 }
 

@@ -1,7 +1,7 @@
 //! Articles: the meaning of metrics and how they are counted, and the small languages of the command line.
 
 use super::topic::Topic;
-use super::{searches, workloads};
+use super::{searches, workloads, zones};
 
 /// Every article.
 pub const TOPICS: &[Topic] = &[
@@ -160,6 +160,7 @@ size, and longer windows follow until one agrees. The report says so; twin=no di
 `nvlab serve DESIGN --precondition ...` serves a new device in such a state, after uniform random
 writes of one unit each; the data they wrote reads as zeros.",
     },
+    zones::TOPIC,
     searches::FIT,
     searches::CHOOSE,
     Topic {

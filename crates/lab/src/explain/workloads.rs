@@ -38,6 +38,7 @@ Generators: 'KIND key=value ...'
   hotcold     hot=20/80        80 % of the accesses go to 20 % of the space
   selfsimilar h=0.2            the same recursively within the hot part
   jesd219                      JEDEC's enterprise endurance workload: tbw and dwpd as in data sheets
+  zones       open=1 append    at the write pointers of zones (`nvlab explain zones`)
 with  rw=randwrite read=70% trim=5% bs=4KiB qd=32 threads=4 rate=20k/s span=1GiB offset=10% flush=N
       fua=yes align=4KiB until=60s; 4k is 4 KiB, a bare size is bytes; qd is per thread.
       Threads matter to designs with stages (`nvlab explain stacks`); for others, threads=4 qd=8 is

@@ -319,7 +319,7 @@ fn what_is_not_there_is_named() {
     };
     assert_eq!(
         message("999", &[]),
-        "there is nothing to reproduce for `999`; choose one of 000, 001, 002, 003, 004, drives"
+        "there is nothing to reproduce for `999`; choose one of 000, 001, 002, 003, 004, drives, zns"
     );
     assert!(
         message("000", &["fig99"])

@@ -42,12 +42,20 @@ fn small(name: &str) -> Design {
     let found = tried.into_iter().find_map(|sets| {
         let design = Design::load(name, &sets).ok()?;
         // Some designs turn out to be impossible only when built.
-        let source = Source::read(WRITES, None).unwrap();
+        let source = Source::read(writes(&design), None).unwrap();
         let settings = Settings { seed: 1, until: Some("1 io".parse().unwrap()), state: State::Full.into() };
         Task::new(design.clone(), name.into(), &source, settings).ok()?.run(&mut |_, _| true).ok()?;
         Some(design)
     });
     found.unwrap_or_else(|| panic!("{name} cannot be made small"))
+}
+
+/// Writes that a design takes.
+fn writes(design: &Design) -> &'static str {
+    match design.ftl {
+        Ftl::Zoned(_) => "sequential bs=16KiB qd=32",
+        _ => WRITES,
+    }
 }
 
 /// The share of the cells' life that the programs of a run take, of the array that is worn out first.
@@ -85,7 +93,7 @@ fn no_design_promises_more_than_its_cells_bear() {
             if state == State::Steady && design.raw_bytes() > STEADY_BYTES {
                 continue;
             }
-            let run = run(design.clone(), WRITES, "200 io", state);
+            let run = run(design.clone(), writes(&design), "200 io", state);
             let (what, worn) = (format!("{name} {}", state.name()), worn_share(&design, &run));
             let Some(promised) = run.lifetime.host_bytes else {
                 assert_eq!(worn, 0.0, "{what}: programmed, and lasts without end");

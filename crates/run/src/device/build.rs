@@ -4,7 +4,7 @@
 use super::backing::{Backing, BuildError};
 use super::power::Device;
 use super::pram::Pram;
-use super::{Observed, blocks, cached, direct, envy, hftl, link, memory, page_map, ram_disk};
+use super::{Observed, blocks, cached, direct, envy, hftl, link, memory, page_map, ram_disk, zoned};
 use nvlab_access::{Attached, RamDisk};
 use nvlab_controller::fsms::Fsms;
 use nvlab_controller::{Beside, BesidePram, Controller};
@@ -53,6 +53,11 @@ pub fn build<B: Backing + ?Sized, V: Visit>(
                 None => Ok(visit.visit(Attached::new(hftl, link(design)), ready)),
                 Some(route) => routed(design, route, backing, (hftl, ready), visit),
             }
+        }
+        Ftl::Zoned(zones) => {
+            memory::check(design, backing.payload()).map_err(BuildError::Memory)?;
+            let (map, ready) = zoned::build(design, zones, seed, backing)?;
+            Ok(visit.visit(zoned::InTurn::new(Attached::new(map, link(design))), ready))
         }
         Ftl::Direct(in_place) => {
             memory::check(design, backing.payload()).map_err(BuildError::Memory)?;

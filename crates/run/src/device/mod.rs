@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`mod@build`] | from a design to its device, whatever its kind |
 //! | [`mod@any`] | the same behind a pointer |
-//! | `page_map`, [`cached`], [`blocks`], [`hftl`], `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
+//! | `page_map`, [`cached`], [`blocks`], [`hftl`], `zoned`, `direct`, [`envy`], `ram_disk` | a file for each kind of controller |
 //! | [`fsms`], [`pram`] | the driver that may stand in front, and the memory both use |
 //! | [`served`] | the same as the serving edge needs it: with its bytes, and a plug |
 //! | [`backing`] | the storage of the media's bytes |
@@ -36,6 +36,7 @@ pub mod pram;
 mod ram_disk;
 pub mod served;
 mod wrapper;
+mod zoned;
 
 pub use any::{AnyDevice, any};
 pub use backed::Media;
@@ -329,6 +330,12 @@ pub trait Observed: Background {
     /// Announces a fill in random order: a controller that places pages by address places them in the order they are
     /// written instead.
     fn expect_scattered_fill(&mut self);
+    /// Whether the next writes are appended to zones ([`nvlab_workload::BlockWorkload::appends`]).
+    fn expect_appends(&mut self, _appends: bool) {}
+    /// Bytes of a zone, and those of it that can be written, if it has zones.
+    fn zones(&self) -> Option<(u64, u64)> {
+        None
+    }
     /// Bytes of a mapping unit.
     fn unit_bytes(&self) -> u32;
     /// Blocks of the flash that holds the data; 0 without flash.

@@ -18,6 +18,10 @@ pub trait Wrapper: Background {
     fn reset_stats(&mut self) {
         self.inner_mut().reset_stats();
     }
+    /// See [`Observed::expect_appends`].
+    fn expect_appends(&mut self, appends: bool) {
+        self.inner_mut().expect_appends(appends);
+    }
     /// See [`Observed::unit_bytes`].
     fn unit_bytes(&self) -> u32 {
         self.inner().unit_bytes()
@@ -53,6 +57,12 @@ impl<W: Wrapper> Observed for W {
     }
     fn expect_scattered_fill(&mut self) {
         self.inner_mut().expect_scattered_fill();
+    }
+    fn expect_appends(&mut self, appends: bool) {
+        Wrapper::expect_appends(self, appends);
+    }
+    fn zones(&self) -> Option<(u64, u64)> {
+        self.inner().zones()
     }
     fn unit_bytes(&self) -> u32 {
         Wrapper::unit_bytes(self)

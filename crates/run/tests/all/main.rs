@@ -14,3 +14,4 @@ mod prepared;
 mod restart;
 mod scenarios;
 mod wear_out;
+mod zoned;

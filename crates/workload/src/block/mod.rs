@@ -86,6 +86,12 @@ pub trait BlockWorkload: Workload {
         None
     }
 
+    /// True if its writes are appended to zones (zone append): the device chooses the place, so that many of a zone may be in
+    /// flight. Otherwise a host has one write of a zone in flight.
+    fn appends(&self) -> bool {
+        false
+    }
+
     /// The streams of a workload that consists of several, each with its own pace.
     fn tenants(&mut self) -> Option<&mut [Tenant]> {
         None

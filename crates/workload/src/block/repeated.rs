@@ -86,6 +86,10 @@ impl Workload for Repeated {
 }
 
 impl BlockWorkload for Repeated {
+    fn appends(&self) -> bool {
+        self.pass.appends()
+    }
+
     fn fill(&mut self, batch: &mut Batch) -> usize {
         if !self.is_prepared {
             let count = self.pass.prepare(batch);

@@ -169,6 +169,10 @@ impl Workload for Together {
 }
 
 impl BlockWorkload for Together {
+    fn appends(&self) -> bool {
+        self.tenants.iter().all(|tenant| tenant.workload.appends())
+    }
+
     /// Some from each in turn, whatever their pace.
     fn fill(&mut self, batch: &mut Batch) -> usize {
         for _ in 0..self.tenants.len() {

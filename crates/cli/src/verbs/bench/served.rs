@@ -28,8 +28,8 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for name in names {
         let design = Design::load(&name, &[]).map_err(|errors| Failure::Input(errors.to_string()))?;
-        // A log has no blocks.
-        if matches!(design.ftl, Ftl::Rvm(_)) {
+        // A log has no blocks, and zones are not written at random.
+        if matches!(design.ftl, Ftl::Rvm(_) | Ftl::Zoned(_)) {
             continue;
         }
         output.note(format_args!("{name}: served over NBD, --time fast"));

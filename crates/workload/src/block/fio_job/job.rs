@@ -2,7 +2,7 @@
 
 use super::lines::Section;
 use super::lists::{NO_REQUESTS, has};
-use super::{FioJob, places};
+use super::{FioJob, places, zones};
 use crate::arrivals::{Limits, Pace};
 use crate::block::generator::{Amount, Distribution, GeneratorSpec, Mix, Sizes};
 use crate::{Span, WorkloadError};
@@ -60,6 +60,10 @@ impl Section {
             size,
             offset_increment: kept(errors, options.amount("offset_increment")).unwrap_or(Amount::Bytes(0)),
             io_bytes: kept(errors, options.amount("io_size")),
+            in_zones: ["offset", "offset_increment", "size", "io_size"]
+                .into_iter()
+                .filter_map(|key| Some((key, options.zones(key)?)))
+                .collect(),
             loops: count(errors, "loops", u32::MAX as u64).unwrap_or(1),
             time_based: is_timed && spec.limits.time.is_some(),
             ramp_time: kept(errors, options.time("ramp_time")).unwrap_or(Span::ZERO),
@@ -136,6 +140,10 @@ impl Section {
             flush_every: fsync.or(fdatasync).unwrap_or(0),
             flush_at_end: kept(errors, options.flag("end_fsync")),
             fua: self.is_sync(errors),
+            zones: zones::rules(options, pattern, mix).unwrap_or_else(|error| {
+                errors.push(error);
+                None
+            }),
             limits: Limits {
                 time: kept(errors, options.time("runtime")).filter(|time| !time.is_zero()),
                 requests: kept(errors, options.number("number_ios", 1..=u64::MAX)),

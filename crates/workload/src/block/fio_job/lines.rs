@@ -1,6 +1,6 @@
 //! The lines of a job file: includes, variables, comments, sections and their options.
 
-use super::lists::{IGNORED, IGNORED_PREFIXES, KNOWN, LEFT_OUT, REFUSED, ZONES, canonical, has};
+use super::lists::{IGNORED, IGNORED_PREFIXES, KNOWN, LEFT_OUT, REFUSED, canonical, has};
 use super::options::Options;
 use crate::WorkloadError;
 use nvlab_units::suggest;
@@ -50,8 +50,6 @@ pub(super) fn sections(text: &str, file: &str) -> Read {
     let (mut ignored, mut left_out): (Vec<String>, Vec<(&str, &str)>) = (Vec::new(), Vec::new());
     let mut global = Options::default();
     let mut in_global = true;
-    // The first thing that needs a zoned device: of several, one is enough to say.
-    let mut zoned: Option<WorkloadError> = None;
     for line in lines(text, file, 0, &mut read.errors) {
         if let Some(header) = line.text.strip_prefix('[') {
             let Some(name) = header.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty()) else {
@@ -70,10 +68,7 @@ pub(super) fn sections(text: &str, file: &str) -> Read {
             None => (line.text.as_str(), None),
         };
         let key = canonical(key);
-        let is_zoned = key == "zonemode" && value == Some("zbd") || value.is_some_and(counts_zones);
-        if is_zoned && (key == "zonemode" || has(KNOWN, key)) {
-            zoned.get_or_insert_with(|| line.error(format!("{key} is not supported: {ZONES}")));
-        } else if let Some((_, neutral, reason)) = REFUSED.iter().find(|(name, ..)| *name == key) {
+        if let Some((_, neutral, reason)) = REFUSED.iter().find(|(name, ..)| *name == key) {
             match neutral.contains(&value.unwrap_or("1")) {
                 true => ignored.push(key.to_owned()),
                 false => read.errors.push(line.error(format!("{key} is not supported: {reason}"))),
@@ -106,16 +101,9 @@ pub(super) fn sections(text: &str, file: &str) -> Read {
             options.set(key, value.as_deref(), &line.file, line.number);
         }
     }
-    read.errors.extend(zoned);
     read.notes.extend(notes(ignored, left_out));
     read.notes.dedup();
     read
-}
-
-/// True for a number of zones, `9z`.
-fn counts_zones(value: &str) -> bool {
-    let number = value.strip_suffix(['z', 'Z']).unwrap_or("");
-    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A sentence about what does not matter, and one for each reason to leave options out.

@@ -9,7 +9,9 @@ pub(super) const KNOWN: &str = "\
     thinktime_iotime io_submit_mode verify do_verify randrepeat random_generator \
     group_reporting \
     random_distribution norandommap fsync fdatasync end_fsync sync stonewall wait_for_previous wait_for startdelay \
-    runtime time_based ramp_time loops number_ios randseed kb_base ioengine filename";
+    runtime time_based ramp_time loops number_ios randseed kb_base ioengine filename \
+    zonemode zonesize zonecapacity zonerange zoneskip max_open_zones job_max_open_zones zone_reset_threshold \
+    zone_reset_frequency";
 
 /// Options that do not matter here: because a simulated device does not know them, because issuing requests together takes no
 /// time, or because they mean something only beside one that is refused.
@@ -35,10 +37,10 @@ pub(super) const IGNORED: &str = "\
     rbdname rbd_name clientname clustername conf touch_objects protocol hostname port listen pingpong ttl interface \
     nodelay serverip bindname gpu_dev_ids gpu_dev_id cuda_io uri nfs_url namenode chunk_size single_instance \
     use_direct cont svc mode object_class xnvme_async xnvme_sync xnvme_admin xnvme_be xnvme_mem xnvme_dev_nsid \
-    xnvme_dev_subnqn xnvme_iovec max_open_zones job_max_open_zones read_beyond_wp sg_write_mode stream_id \
+    xnvme_dev_subnqn xnvme_iovec read_beyond_wp sg_write_mode stream_id \
     md_per_io_size pi_act pi_chk apptag iodepth_batch iodepth_batch_complete_max rate_cycle latency_window \
-    latency_percentile latency_run flow_id flow_sleep flow_watermark exit_what exitall_on_error zonesize zonerange \
-    zoneskip zonecapacity zone_reset_threshold zone_reset_frequency ignore_zone_limits recover_zbd_write_error \
+    latency_percentile latency_run flow_id flow_sleep flow_watermark exit_what exitall_on_error \
+    ignore_zone_limits recover_zbd_write_error \
     trim_verify_zero trim_backlog_batch steadystate_duration steadystate_ramp_time apptag_mask rocm_io \
     random_sequence_stride";
 
@@ -77,9 +79,6 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("spr_num_regions", "nvlab preconditions the device itself (--precondition steady)"),
 ];
 
-/// Why zones and strides are refused.
-pub(super) const ZONES: &str = "zoned devices and strides are not simulated; use offset and size in bytes";
-
 /// Options without which a job means something else, the values with which they mean nothing, and what to do instead. A flag
 /// without a value is 1.
 pub(super) const REFUSED: &[(&str, &[&str], &str)] = &[
@@ -90,7 +89,6 @@ pub(super) const REFUSED: &[(&str, &[&str], &str)] = &[
     ("flow", &["0"], "jobs do not balance each other; use rate_iops"),
     ("serialize_overlap", &["0"], "requests for the same blocks may be in flight together; use iodepth=1"),
     ("exitall", &["0"], "every job ends on its own; give all of them runtime and time_based"),
-    ("zonemode", &["none"], ZONES),
     ("num_range", &["1"], "a trim has one range; give smaller trims (bs)"),
     ("write_mode", &["write"], "only data is written; zeroes, uncor and verify are not simulated"),
     ("bs_is_seq_rand", &["0"], "sizes are per reads and writes"),

@@ -21,7 +21,10 @@
 //! 8. A job that reaches beyond the end of the device ends there, with a note: its sizes were meant for another one.
 //! 9. Jobs of a phase with `group_reporting` are one row in results, which has the name of the first.
 //! 10. A job that writes with `verify` flushes, then reads what it wrote in the order of its writes, as fast as it can.
-//! 11. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
+//! 11. With `zonemode=zbd` writes go to the write pointers of zones, which are reset before they are written again: to those of the
+//!     device, which must be of `zonesize` if that is given, or, on one that has none, to zones of that size without resets. One
+//!     write of a zone is in flight, as with Linux.
+//! 12. Sizes, places and rates of reads, writes and trims (`bs=4k,64k`) may differ; where one distribution must do for a mixed
 //!     job, it is that of writes.
 
 mod expression;
@@ -35,11 +38,13 @@ mod places;
 mod plain;
 #[cfg(test)]
 mod tests;
+mod zones;
 
 pub use plain::{PlainError, PlainJob};
 
 use super::generator::{Amount, AnyGenerator, GeneratorSpec, Mix};
 use super::together::{Issue, Rate};
+use crate::spec::ZoneShape;
 use crate::{Span, WorkloadError};
 use nvlab_units::Rng;
 use nvlab_units::quantity::told_bytes;
@@ -55,6 +60,8 @@ pub struct FioJobFile {
     pub phases: Vec<Vec<FioJob>>,
     /// Options that were skipped or interpreted in a particular way, one sentence each.
     pub notes: Vec<String>,
+    /// The zones of the device it is opened on, if that has any.
+    pub on: Option<ZoneShape>,
 }
 
 /// One section, before `numjobs` is applied.
@@ -76,6 +83,8 @@ pub struct FioJob {
     /// Added to the offset of each further copy.
     offset_increment: Amount,
     io_bytes: Option<Amount>,
+    /// Which of these are so many zones.
+    in_zones: Vec<(&'static str, u64)>,
     loops: u64,
     time_based: bool,
     /// Requests before this are served, but not counted.
@@ -136,7 +145,8 @@ impl FioJobFile {
 
     /// Reads the text of a job file; `file` is its name in messages.
     pub fn parse(text: &str, file: &str) -> Result<FioJobFile, WorkloadError> {
-        let mut parsed = FioJobFile { file: file.to_owned(), phases: vec![Vec::new()], notes: Vec::new() };
+        let mut parsed =
+            FioJobFile { file: file.to_owned(), phases: vec![Vec::new()], notes: Vec::new(), on: None };
         let read = lines::sections(text, file);
         let mut errors = read.errors;
         parsed.notes = read.notes;
@@ -199,12 +209,13 @@ impl FioJobFile {
             let earlier = streams.len();
             let mut group = None;
             for job in phase {
+                let placed = job.in_bytes(&self.file, self.on)?;
                 for copy in 0..job.copies {
                     let number = self.number_of(streams.len())?;
                     let is_awaited = |index: &usize| Some(sections[*index]) == job.waits_for.as_deref();
                     let awaited = (earlier..sections.len()).filter(is_awaited);
                     let after = (0..earlier).chain(awaited).collect();
-                    let stream = job.open(&self.file, capacity, seed, copy, number)?;
+                    let stream = placed.open(&self.file, capacity, seed, copy, number)?;
                     let reported_with = group.filter(|_| job.is_grouped);
                     if job.is_grouped && group.is_none() {
                         group = Some(streams.len());
@@ -220,7 +231,7 @@ impl FioJobFile {
                     if job.reads_back {
                         let written = streams.len() - 1;
                         let number = self.number_of(streams.len())?;
-                        let stream = job.reading().open(&self.file, capacity, seed, copy, number)?;
+                        let stream = placed.reading().open(&self.file, capacity, seed, copy, number)?;
                         let name = format!("{} verify", stream.name);
                         let reported_with = streams[written].reported_with.or(Some(written));
                         streams.push(FioStream {
@@ -256,6 +267,27 @@ impl FioJob {
     /// The smallest request: what the device's unit must divide.
     pub fn block_bytes(&self) -> u32 {
         self.spec.smallest()
+    }
+
+    /// The same on a device with such zones, if it has any: what is given in zones is in bytes.
+    fn in_bytes(&self, file: &str, on: Option<ZoneShape>) -> Result<FioJob, WorkloadError> {
+        let mut job = self.clone();
+        job.spec.on = on;
+        let shape = on.or(self.spec.zones.as_ref().and_then(|zones| zones.shape));
+        for &(key, zones) in &self.in_zones {
+            let Some(shape) = shape else {
+                let reason = format!("{key}={zones}z counts zones, but this device has none; give zonesize");
+                return Err(WorkloadError::DoesNotFit { what: format!("{file}: [{}]", self.name), reason });
+            };
+            let bytes = Amount::Bytes(zones.saturating_mul(shape.size_bytes));
+            match key {
+                "offset" => job.offset = bytes,
+                "offset_increment" => job.offset_increment = bytes,
+                "size" => job.size = Some(bytes),
+                _ => job.io_bytes = Some(bytes),
+            }
+        }
+        Ok(job)
     }
 
     /// It reads what it wrote, in the same order, as fast as it can.

@@ -126,9 +126,18 @@ impl Options {
         bytes.map(Some).ok_or_else(|| self.wrong(key, "one size in fio's notation, e.g. 4k, 1m or 2g"))
     }
 
-    /// Bytes or a percentage; the larger of a range.
+    /// A number of zones: `9z`.
+    pub fn zones(&self, key: &'static str) -> Option<u64> {
+        self.value(key)?.strip_suffix(['z', 'Z'])?.parse().ok()
+    }
+
+    /// Bytes or a percentage; the larger of a range. `None` for a number of zones, too.
     pub fn amount(&self, key: &'static str) -> Result<Option<Amount>, WorkloadError> {
         let Some(value) = self.value(key) else { return Ok(None) };
+        // See `zones`.
+        if self.zones(key).is_some() {
+            return Ok(None);
+        }
         if let Some(percent) = value.strip_suffix('%') {
             let percent =
                 percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));

@@ -172,7 +172,6 @@ fn what_would_change_the_load_is_refused_by_name() {
         ("rate_min=1m", "a job is not stopped for being slow; check the result (--assert)"),
         ("flow=1", "jobs do not balance each other; use rate_iops"),
         ("serialize_overlap", "requests for the same blocks may be in flight together; use iodepth=1"),
-        ("zonemode=strided", "zoned devices and strides are not simulated; use offset and size in bytes"),
     ] {
         let name = option.split('=').next().unwrap();
         let expected = format!("t.fio:3: {name} is not supported: {why}");

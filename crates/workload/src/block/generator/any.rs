@@ -1,6 +1,6 @@
 //! A generator whose distribution is known only at run time.
 
-use super::Generator;
+use super::{Generator, ZoneWriter};
 use crate::addresses::{Normal, Partly, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zones};
 use crate::block::BlockWorkload;
 use std::ops::{Deref, DerefMut};
@@ -24,6 +24,8 @@ pub enum AnyGenerator {
     Normal(Generator<Normal>),
     /// Any of the others, interrupted by sequential runs.
     Partly(Generator<Partly>),
+    /// At the write pointers of zones.
+    InZones(ZoneWriter),
 }
 
 /// Calls a method of a generator of any distribution.
@@ -38,6 +40,7 @@ macro_rules! each {
             AnyGenerator::SelfSimilar($generator) => $call,
             AnyGenerator::Normal($generator) => $call,
             AnyGenerator::Partly($generator) => $call,
+            AnyGenerator::InZones($generator) => $call,
         }
     };
 }

@@ -11,12 +11,14 @@ mod jesd219;
 mod mix;
 mod sizes;
 mod spec;
+mod zones;
 
 pub use any::AnyGenerator;
 pub use mix::Mix;
 pub use sizes::{SizeSource, Sizes};
 pub(crate) use spec::pattern;
 pub use spec::{Amount, Distribution, GeneratorSpec, KINDS};
+pub use zones::{ZoneResets, ZoneRules, ZoneWriter};
 
 use super::{BlockWorkload, Draws, Often};
 use crate::addresses::Addresses;

@@ -1,5 +1,6 @@
 //! The text of a generator: `'zipf theta=0.99 read=70% bs=4KiB qd=32 span=1GiB'`, and making it for a device.
 
+use super::zones::{self, ZoneRules, ZoneWriter};
 use super::{AnyGenerator, Generator, Mix, Plan, Sizes, jesd219};
 use crate::WorkloadError;
 use crate::addresses::{
@@ -7,13 +8,14 @@ use crate::addresses::{
     Zones, hot,
 };
 use crate::arrivals::{Limits, Pace};
+use crate::spec::ZoneShape;
 use crate::words::{self, Words};
 use nvlab_units::quantity;
 use nvlab_units::suggest;
 
 /// The kinds of generators, as written in the text.
-pub const KINDS: [&str; 7] =
-    ["uniform", "shuffled", "sequential", "zipf", "hotcold", "selfsimilar", jesd219::KIND];
+pub const KINDS: [&str; 8] =
+    ["uniform", "shuffled", "sequential", "zipf", "hotcold", "selfsimilar", zones::KIND, jesd219::KIND];
 const KEYS: [&str; 14] = [
     "rw", "read", "trim", "bs", "align", "qd", "threads", "rate", "arrivals", "span", "offset", "flush",
     "fua", "until",
@@ -133,6 +135,10 @@ pub struct GeneratorSpec {
     pub limits: Limits,
     /// Number of the workload when several run at once.
     pub stream: u8,
+    /// How it writes to zones; `None`: it knows nothing of them.
+    pub zones: Option<ZoneRules>,
+    /// The zones of the device it is opened on, if that has any.
+    pub on: Option<ZoneShape>,
 }
 
 impl Default for GeneratorSpec {
@@ -154,6 +160,8 @@ impl Default for GeneratorSpec {
             fua: false,
             limits: Limits::default(),
             stream: 0,
+            zones: None,
+            on: None,
         }
     }
 }
@@ -184,10 +192,12 @@ impl GeneratorSpec {
             "zipf" => &["theta", "scatter"],
             "hotcold" => &["hot", "scatter"],
             "selfsimilar" => &["h", "scatter"],
+            zones::KIND => zones::KEYS,
             _ => &[],
         };
-        let words = Words::new(text, &[&KEYS[..], own].concat(), &[])?;
-        let is_random = kind != "sequential";
+        let flags = if kind == zones::KIND { zones::FLAGS } else { &[] };
+        let words = Words::new(text, &[&KEYS[..], own].concat(), flags)?;
+        let is_random = kind != "sequential" && kind != zones::KIND;
         let distribution = distribution(&words)?;
         let until = words.value("until").map(|value| until(&words, value)).transpose()?.unwrap_or_default();
         let sizes = sizes(&words)?;
@@ -213,6 +223,8 @@ impl GeneratorSpec {
             fua: words.yes_no("fua")?.unwrap_or(false),
             limits: until,
             stream: 0,
+            zones: if kind == zones::KIND { Some(ZoneRules::parse(&words)?) } else { None },
+            on: None,
         })
     }
 
@@ -226,6 +238,9 @@ impl GeneratorSpec {
         let plan = self
             .plan(capacity)
             .map_err(|reason| WorkloadError::DoesNotFit { what: what.to_owned(), reason })?;
+        if let Some(writer) = self.in_zones(what, &plan, seed)? {
+            return Ok(AnyGenerator::InZones(writer));
+        }
         let slots = plan.slots();
         let addresses = self.addresses(slots, seed);
         if let Some(jumps) = self.jumps {
@@ -250,6 +265,27 @@ impl GeneratorSpec {
             }
             AnyAddresses::Normal(addresses) => AnyGenerator::Normal(Generator::new(&plan, addresses, seed)),
         })
+    }
+
+    /// The same as a writer of zones, if it is one: because it says so, or because it writes in order to a device that has zones.
+    fn in_zones(&self, what: &str, plan: &Plan, seed: u64) -> Result<Option<ZoneWriter>, WorkloadError> {
+        let refused = |reason: String| WorkloadError::DoesNotFit { what: what.to_owned(), reason };
+        let writes = plan.mix != Mix::Share { read: 1.0, trim: 0.0 };
+        let rules = match (&self.zones, self.on) {
+            (None, None) => return Ok(None),
+            (None, Some(_)) if !writes => return Ok(None),
+            (None, Some(_)) if self.distribution == (Distribution::Sequential { skip_bytes: 0 }) => {
+                ZoneRules::default()
+            }
+            (None, Some(_)) => return Err(refused(zones::NOT_IN_ORDER.to_owned())),
+            (Some(rules), _) => rules.clone(),
+        };
+        // Zones of the same size are those of the device.
+        let same = |shape: &ZoneShape| self.on.is_some_and(|on| on.size_bytes == shape.size_bytes);
+        let Some(shape) = rules.shape.filter(|shape| !same(shape)).or(self.on) else {
+            return Err(refused(zones::NO_ZONES.to_owned()));
+        };
+        ZoneWriter::new(plan, &rules, (shape, self.on), seed).map(Some).map_err(refused)
     }
 
     fn addresses(&self, slots: u64, seed: u64) -> AnyAddresses {
@@ -337,7 +373,7 @@ fn distribution(words: &Words) -> Result<Distribution, WorkloadError> {
     Ok(match words.head.as_str() {
         "uniform" => Distribution::Uniform,
         "shuffled" => Distribution::Shuffled { repeats: false },
-        "sequential" => Distribution::Sequential { skip_bytes: 0 },
+        "sequential" | zones::KIND => Distribution::Sequential { skip_bytes: 0 },
         "zipf" => {
             let theta = words
                 .decimal("theta", "a number above 0, at most 10", |theta| theta > 0.0 && theta <= 10.0)?;

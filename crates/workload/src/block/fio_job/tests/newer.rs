@@ -29,14 +29,99 @@ fn options_of_newer_examples_are_known() {
     }
 }
 
+/// Four zones of 4 MiB, of which 3 MiB can be written.
+fn zoned() -> crate::ZoneShape {
+    crate::ZoneShape { size_bytes: 4 * MIB, capacity_bytes: 3 * MIB, open_max: 3 }
+}
+
+/// The requests of the only job of a text on 16 MiB in zones.
+fn in_zones(text: &str) -> Vec<Request> {
+    let mut file = parse(text);
+    file.on = Some(zoned());
+    all(&mut file.open(16 * MIB, 1).unwrap()[0].workload)
+}
+
+/// Checks that every write is at the write pointer; returns the resets.
+fn checked(requests: &[Request]) -> usize {
+    let mut pointers = [0; 4];
+    for request in requests {
+        let (zone, offset) = ((request.offset / (4 * MIB)) as usize, request.offset % (4 * MIB));
+        match request.op {
+            Op::Write => {
+                assert_eq!(offset, pointers[zone], "{request:?}");
+                pointers[zone] += request.bytes as u64;
+                assert!(pointers[zone] <= 3 * MIB, "{request:?}");
+            }
+            Op::Trim => {
+                assert_eq!((offset, request.bytes as u64), (0, 4 * MIB));
+                pointers[zone] = 0;
+            }
+            Op::Read => assert!(offset + request.bytes as u64 <= pointers[zone], "{request:?}"),
+            Op::Flush => {}
+        }
+    }
+    requests.iter().filter(|request| request.op == Op::Trim).count()
+}
+
 #[test]
-fn zones_are_one_clear_line() {
-    let text = "[global]\nzonemode=zbd\nzonesize=256M\nmax_open_zones=32\n[a]\nrw=randwrite\noffset=9z\nsize=40z\n\
-                offset_increment=1Z\n";
-    let expected =
-        "is not supported: zoned devices and strides are not simulated; use offset and size in bytes";
-    assert_eq!(reason(text), format!("t.fio:2: zonemode {expected}"));
-    assert_eq!(reason("[a]\noffset=9z\nsize=40z\n"), format!("t.fio:2: offset {expected}"));
+fn jobs_write_zones_in_order() {
+    let text = "[a]\nzonemode=zbd\nbs=128k\nrw=";
+    let found = in_zones(&format!("{text}write\nsize=2z\noffset=1z\n"));
+    assert_eq!(checked(&found), 3, "8 MiB are two zones and the first one again");
+    assert_eq!((found[0].offset, found.len()), (4 * MIB, 64 + 3));
+    let found = in_zones(&format!("{text}randwrite\nzonesize=4m\nmax_open_zones=2\nio_size=64m\n"));
+    assert!(checked(&found) > 18);
+    // At most two are partly written at a time.
+    let mut partly = std::collections::BTreeSet::new();
+    for request in found.iter().filter(|request| request.op == Op::Write) {
+        let (zone, end) = (request.offset / (4 * MIB), request.end() % (4 * MIB));
+        if end == 3 * MIB {
+            partly.remove(&zone)
+        } else {
+            partly.insert(zone)
+        };
+        assert!(partly.len() <= 2, "{partly:?}");
+    }
+    let found = in_zones(&format!("{text}randrw\nio_size=32m\n"));
+    checked(&found);
+    assert!(found.iter().filter(|request| request.op == Op::Read).count() > 60);
+    let often = "zone_reset_threshold=0.5\nzone_reset_frequency=0.1\n";
+    let found = in_zones(&format!("{text}randwrite\nio_size=64m\n{often}"));
+    assert!(checked(&found) > 30, "a zone of ten writes is reset once half is written");
+}
+
+#[test]
+fn zones_without_a_zoned_device() {
+    let text = "[a]\nzonemode=zbd\nzonesize=4m\nzonecapacity=3m\nbs=128k\nrw=write\nio_size=15m\n";
+    let found = requests(text);
+    assert_eq!(found.len(), 120, "without resets");
+    assert_eq!(found.iter().map(|request| request.offset % (4 * MIB)).max(), Some(3 * MIB - 128 * 1024));
+    let error = |text: &str| parse(text).open(16 * MIB, 1).unwrap_err().to_string();
+    let none = error("[a]\nzonemode=zbd\nrw=write\n");
+    assert!(none.contains("it writes to zones, but this device has none"), "{none}");
+    let counted = error("[a]\nrw=write\noffset=9z\n");
+    assert!(counted.contains("offset=9z counts zones, but this device has none"), "{counted}");
+    let mut file = parse("[a]\nrw=randwrite\n");
+    file.on = Some(zoned());
+    let refused = file.open(16 * MIB, 1).unwrap_err().to_string();
+    assert!(refused.contains("written in order"), "{refused}");
+    assert!(reason("[a]\nzonemode=zbd\nzonecapacity=3m\n").contains("at most zonesize"));
+}
+
+#[test]
+fn strides_leave_out_what_they_skip() {
+    let found = requests(
+        "[a]\nzonemode=strided\nzonesize=256k\nzonerange=1m\nzoneskip=1m\nbs=128k\nrw=read\nio_size=1m\n",
+    );
+    let offsets: Vec<u64> = found.iter().map(|request| request.offset / 1024).collect();
+    assert_eq!(offsets, [0, 128, 2048, 2176, 4096, 4224, 6144, 6272]);
+    assert!(
+        reason("[a]\nzonesize=1m\nrw=randread\n").starts_with("t.fio:2: zonesize is not supported: strides")
+    );
+    assert_eq!(
+        reason("[a]\nzonemode=strided\nrw=read\n"),
+        "t.fio:2: zonemode 'strided' is wrong: strided needs zonesize"
+    );
 }
 
 #[test]
