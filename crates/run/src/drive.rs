@@ -278,10 +278,8 @@ impl<D: BlockDevice + Observed> DeviceUnderTest for D {
         Watch { mut meter, go_on }: Watch<'_>,
     ) -> Result<Progress, DriveError> {
         self.expect_appends(workload.appends());
-        let (mut host, depth) = Host::new(workload.pacing(), queue, origin);
-        if let Some(program) = program {
-            host = Host::Program(program);
-        }
+        let (host, depth) = Host::new(workload.pacing(), queue, origin);
+        let mut host = program.map_or(host, Host::Program);
         let is_open = workload.pacing() == Pacing::Open;
         let (mut under_way, mut ask_at) = (Outstanding::new(depth, origin), ASK_EVERY);
         let (mut queue_wait, mut still) = (Total::default(), Standstill::new(limit.is_timed()));

@@ -72,11 +72,22 @@ pub use in_use::InUse;
 pub use memory::{Access, AccessKind, AnyMemoryWorkload, MemoryWorkload};
 pub use nvlab_trace::{Op, Request};
 pub use nvlab_units::{Span, Time};
-pub use spec::{Serves, Target, WorkloadSpec, ZoneShape};
+pub use spec::{Serves, Target, WorkloadSpec};
 pub use words::size;
 pub use work::{Opened, Stream, Work};
 
 use std::ops::Range;
+
+/// The zones of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneShape {
+    /// Bytes from the start of one zone to that of the next.
+    pub size_bytes: u64,
+    /// Bytes of a zone that can be written, from its start on.
+    pub capacity_bytes: u64,
+    /// Zones that may be open at the same time.
+    pub open_max: u32,
+}
 
 /// What decides when a workload's requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,9 @@ use crate::in_use::InUse;
 use crate::memory::random_words::{self, WordsConfig};
 use crate::memory::tpca::{self, TpcaConfig};
 use crate::words::Words;
-use crate::{AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Stream, Work, WorkloadError};
+use crate::{
+    AnyBlockWorkload, AnyDurableWorkload, AnyMemoryWorkload, Opened, Stream, Work, WorkloadError, ZoneShape,
+};
 use nvlab_units::suggest;
 use std::path::{Path, PathBuf};
 
@@ -80,17 +82,6 @@ pub enum Serves {
     Words,
     /// Transactions on recoverable memory, each made durable.
     Commits,
-}
-
-/// The zones of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneShape {
-    /// Bytes from the start of one zone to that of the next.
-    pub size_bytes: u64,
-    /// Bytes of a zone that can be written, from its start on.
-    pub capacity_bytes: u64,
-    /// Zones that may be open at the same time.
-    pub open_max: u32,
 }
 
 /// What a workload must know of the device it is opened on.

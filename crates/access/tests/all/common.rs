@@ -8,8 +8,14 @@ use nvlab_medium::flash::{CellRules, Endurance, Faults, FlashConfig, FlashTiming
 use nvlab_units::{Geometry, Rng, Span, Time};
 
 /// No link: the host is at the controller.
-pub const DIRECT: HostPath =
-    HostPath { rate: None, rate_write: None, full_duplex: true, overhead: Span::ZERO, command: Span::ZERO };
+pub const DIRECT: HostPath = HostPath {
+    rate: None,
+    rate_write: None,
+    full_duplex: true,
+    overhead: Span::ZERO,
+    command: Span::ZERO,
+    command_write: Span::ZERO,
+};
 
 /// A page map of so many units on one die.
 pub fn page_map(geometry: Geometry, logical_units: u32, path: HostPath) -> Attached<PageMap<MemStore>> {

@@ -32,7 +32,7 @@ fn a_part_of_a_unit_costs_a_read_and_the_link_its_time() {
         rate_write: Some(Rate::from_bytes_per_second(512_000_000)),
         full_duplex: false,
         overhead: Span::from_us(3),
-        command: Span::ZERO,
+        ..DIRECT
     });
     let first = device.write(Time::ZERO, 0, 512, &[1; 512]).unwrap();
     assert_eq!(first.end, Time::from_ns(3_000 + 1_000 + 200_000), "overhead, transfer, program");
@@ -54,4 +54,15 @@ fn a_request_occupies_the_front_end() {
     // Unmapped: nothing is read from the cells.
     assert_eq!([0, 0, 0].map(&mut read), [5_000, 7_000, 9_000].map(Time::from_ns));
     assert_eq!([20_000, 21_000].map(&mut read), [25_000, 27_000].map(Time::from_ns));
+}
+
+/// A write may occupy it for longer; the read after it waits.
+#[test]
+fn a_write_occupies_the_front_end_for_a_time_of_its_own() {
+    let path = HostPath { command: Span::from_us(2), command_write: Span::from_us(5), ..DIRECT };
+    let mut device = device(path);
+    let write = device.write(Time::ZERO, 0, 512, &[1; 512]).unwrap();
+    assert_eq!((write.start, write.end), (Time::from_ns(5_000), Time::from_ns(5_000 + 200_000)));
+    let read = device.read(Time::from_ns(1_000), 1024, 512, &mut [0; 512]).unwrap();
+    assert_eq!(read.end, Time::from_ns(7_000), "unmapped: nothing is read from the cells");
 }

@@ -42,7 +42,14 @@ fn attached<C: Controller>(controller: C) -> Attached<C> {
     let (overhead, command) = (Span::ZERO, Span::ZERO);
     Attached::new(
         controller,
-        HostPath { rate: rate(2), rate_write: rate(2), full_duplex: true, overhead, command },
+        HostPath {
+            rate: rate(2),
+            rate_write: rate(2),
+            full_duplex: true,
+            overhead,
+            command,
+            command_write: command,
+        },
     )
 }
 

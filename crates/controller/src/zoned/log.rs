@@ -23,7 +23,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub fn keep_until(&mut self, until: Time) {
+    pub(super) fn keep_until(&mut self, until: Time) {
         self.keep_until = self.keep_until.max(until);
     }
     /// Its blocks.

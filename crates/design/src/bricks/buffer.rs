@@ -168,18 +168,8 @@ pub fn write_back(
         }
     };
     if ftl == "zoned" {
-        if context.flag("ftl.buffer.absorb", kind) == Some(true) {
-            let problem = "`ftl.buffer.absorb`: what is written to a zone is not overwritten";
-            context.wrong("ftl.buffer.absorb", problem, "leave it out");
-            return None;
-        }
-        return Some(Some(WriteBack {
-            medium,
-            bytes,
-            protected,
-            absorb: false,
-            store: ram.cells.store(unit?),
-        }));
+        let absorb = not_absorbed(context, kind)?;
+        return Some(Some(WriteBack { medium, bytes, protected, absorb, store: ram.cells.store(unit?) }));
     }
     let absorb = match context.flag("ftl.buffer.absorb", kind) {
         Some(true) if !protected => {
@@ -205,6 +195,16 @@ pub fn write_back(
         bytes?;
     }
     Some(Some(WriteBack { medium, bytes, protected, absorb, store }))
+}
+
+/// What is written to a zone is not overwritten.
+fn not_absorbed(context: &mut Context, kind: &str) -> Option<bool> {
+    if context.flag("ftl.buffer.absorb", kind) != Some(true) {
+        return Some(false);
+    }
+    let problem = "`ftl.buffer.absorb`: what is written to a zone is not overwritten";
+    context.wrong("ftl.buffer.absorb", problem, "leave it out");
+    None
 }
 
 /// The buffer of eNVy as written.

@@ -97,6 +97,9 @@ impl Kind for Cached {
     fn logical_units(&self) -> u32 {
         self.page.logical_units() / (self.config.line_bytes / self.page.unit_bytes)
     }
+    fn held_units(&self) -> u32 {
+        self.page.held_units()
+    }
     fn bought(&self, data: &Geometry) -> Vec<(&str, u64)> {
         self.page.bought(data)
     }

@@ -3,11 +3,11 @@
 use super::backing::{Backing, BuildError, nand};
 use super::{
     ArrayInsides, Busy, Causes, Counters, Device, Fill, FlashInsides, Insides, Maps, Observed, RegionMap,
-    Wrapper,
+    Twin, Wrapper,
 };
 use nvlab_access::{Attached, BlockDevice};
 use nvlab_controller::zoned::{ZoneMedia, ZoneStats};
-use nvlab_controller::{Background, Controller, ControllerError, Powered, RecoveryReport, ZoneMap};
+use nvlab_controller::{Background, Controller, ControllerError, PageMap, Powered, RecoveryReport, ZoneMap};
 use nvlab_design::{Design, Zoned};
 use nvlab_medium::Store;
 use nvlab_units::{Served, Span, Time};
@@ -201,8 +201,29 @@ impl<C: Controller + Observed + 'static> Wrapper for InTurn<C> {
     fn inner_mut(&mut self) -> &mut Attached<C> {
         &mut self.device
     }
+    fn reset_stats(&mut self) {
+        Wrapper::reset_stats(&mut self.device);
+    }
     fn expect_appends(&mut self, appends: bool) {
         self.appends = appends;
+    }
+    fn unit_bytes(&self) -> u32 {
+        Wrapper::unit_bytes(&self.device)
+    }
+    fn insides(&self, span: Span) -> Insides<'_> {
+        Wrapper::insides(&self.device, span)
+    }
+    fn maps(&self) -> Maps {
+        Wrapper::maps(&self.device)
+    }
+    fn buffered(&mut self, at: Time) -> Option<Fill> {
+        Wrapper::buffered(&mut self.device, at)
+    }
+    fn page_map(&self) -> Option<&Attached<PageMap>> {
+        Wrapper::page_map(&self.device)
+    }
+    fn twin(&self, requests: &[u32], flushes: bool) -> Option<Twin> {
+        Wrapper::twin(&self.device, requests, flushes)
     }
 }
 

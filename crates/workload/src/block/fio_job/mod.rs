@@ -44,7 +44,7 @@ pub use plain::{PlainError, PlainJob};
 
 use super::generator::{Amount, AnyGenerator, GeneratorSpec, Mix};
 use super::together::{Issue, Rate};
-use crate::spec::ZoneShape;
+use crate::ZoneShape;
 use crate::{Span, WorkloadError};
 use nvlab_units::Rng;
 use nvlab_units::quantity::told_bytes;

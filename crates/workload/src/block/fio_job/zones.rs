@@ -3,8 +3,8 @@
 use super::options::{Options, Pattern};
 use super::places::shares;
 use crate::WorkloadError;
+use crate::ZoneShape;
 use crate::block::generator::{Mix, ZoneResets, ZoneRules};
-use crate::spec::ZoneShape;
 
 /// The zones of a section; `None`: its requests go anywhere.
 pub(super) fn rules(

@@ -3,12 +3,12 @@
 use super::zones::{self, ZoneRules, ZoneWriter};
 use super::{AnyGenerator, Generator, Mix, Plan, Sizes, jesd219};
 use crate::WorkloadError;
+use crate::ZoneShape;
 use crate::addresses::{
     AnyAddresses, Jumps, Normal, Partly, SelfSimilar, Sequential, Shuffled, Uniform, ZipfAddresses, Zone,
     Zones, hot,
 };
 use crate::arrivals::{Limits, Pace};
-use crate::spec::ZoneShape;
 use crate::words::{self, Words};
 use nvlab_units::quantity;
 use nvlab_units::suggest;
@@ -270,21 +270,9 @@ impl GeneratorSpec {
     /// The same as a writer of zones, if it is one: because it says so, or because it writes in order to a device that has zones.
     fn in_zones(&self, what: &str, plan: &Plan, seed: u64) -> Result<Option<ZoneWriter>, WorkloadError> {
         let refused = |reason: String| WorkloadError::DoesNotFit { what: what.to_owned(), reason };
-        let writes = plan.mix != Mix::Share { read: 1.0, trim: 0.0 };
-        let rules = match (&self.zones, self.on) {
-            (None, None) => return Ok(None),
-            (None, Some(_)) if !writes => return Ok(None),
-            (None, Some(_)) if self.distribution == (Distribution::Sequential { skip_bytes: 0 }) => {
-                ZoneRules::default()
-            }
-            (None, Some(_)) => return Err(refused(zones::NOT_IN_ORDER.to_owned())),
-            (Some(rules), _) => rules.clone(),
-        };
-        // Zones of the same size are those of the device.
-        let same = |shape: &ZoneShape| self.on.is_some_and(|on| on.size_bytes == shape.size_bytes);
-        let Some(shape) = rules.shape.filter(|shape| !same(shape)).or(self.on) else {
-            return Err(refused(zones::NO_ZONES.to_owned()));
-        };
+        let is_in_order = self.distribution == (Distribution::Sequential { skip_bytes: 0 });
+        let rules = ZoneRules::on(self.zones.as_ref(), self.on, (plan.mix, is_in_order));
+        let Some((rules, shape)) = rules.map_err(|why| refused(why.to_owned()))? else { return Ok(None) };
         ZoneWriter::new(plan, &rules, (shape, self.on), seed).map(Some).map_err(refused)
     }
 

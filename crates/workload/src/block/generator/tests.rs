@@ -1,7 +1,6 @@
 //! Tests of generators: golden values, distributions, bounds.
 
 use super::*;
-use crate::ZoneShape;
 
 const SEED: u64 = 1;
 
@@ -368,78 +367,4 @@ fn what_is_drawn_is_not_what_will_be_asked() {
         let alike = asked.iter().filter(|request| request.offset == draw()).count();
         assert!(alike < COUNT / 10, "{text}: {alike} of {COUNT} are the same");
     }
-}
-
-/// Zones of 1 MiB, of which 768 KiB can be written.
-const SHAPE: ZoneShape = ZoneShape { size_bytes: 1 << 20, capacity_bytes: 768 << 10, open_max: 4 };
-
-fn in_zones(text: &str, count: usize) -> Vec<Request> {
-    let spec = GeneratorSpec { on: Some(SHAPE), ..GeneratorSpec::parse(text).unwrap() };
-    let mut workload = spec.open(text, 8 << 20, SEED).unwrap();
-    let (mut batch, mut requests) = (Batch::new(), Vec::new());
-    while requests.len() < count && workload.fill(&mut batch) > 0 {
-        requests.extend_from_slice(batch.requests());
-        batch.clear();
-    }
-    requests
-}
-
-#[test]
-fn zones_are_written_by_turns_and_reset_before() {
-    let requests = in_zones("zones open=3 bs=64KiB qd=8 append", 200);
-    let mut pointers = [u64::MAX; 8];
-    for (nth, request) in requests.iter().enumerate() {
-        let (zone, offset) = ((request.offset >> 20) as usize, request.offset & 0xf_ffff);
-        match request.op {
-            Op::Trim => pointers[zone] = 0,
-            _ => {
-                assert_eq!(offset, pointers[zone], "request {nth}: {request:?}");
-                pointers[zone] += request.bytes as u64;
-            }
-        }
-    }
-    let first: Vec<(Op, u64)> =
-        requests[..8].iter().map(|request| (request.op, request.offset >> 16)).collect();
-    let (reset, write) = (Op::Trim, Op::Write);
-    let wanted =
-        [(reset, 0), (write, 0), (reset, 16), (write, 16), (reset, 32), (write, 32), (write, 1), (write, 17)];
-    assert_eq!(first, wanted);
-    let parsed = GeneratorSpec::parse("zones append").unwrap();
-    let appends = GeneratorSpec { on: Some(SHAPE), ..parsed }.open("zones", 8 << 20, 1).unwrap().appends();
-    assert!(appends && !open("sequential", 1 << 20).appends());
-}
-
-#[test]
-fn zones_are_filled_to_a_share_and_read_where_they_are_written() {
-    let requests = in_zones("zones fill=25% bs=64KiB read=50% until=400io", 1000);
-    let mut written = [0; 8];
-    for request in &requests {
-        let (zone, end) = ((request.offset >> 20) as usize, request.end() & 0xf_ffff);
-        match request.op {
-            Op::Trim => written[zone] = 0,
-            Op::Write => written[zone] = end,
-            _ => assert!(end <= written[zone], "{request:?}"),
-        }
-        assert!(end <= 192 << 10);
-    }
-    assert_eq!(requests.iter().filter(|request| request.op != Op::Trim).count(), 400);
-    let random = in_zones("zones random open=2 bs=64KiB", 100);
-    assert_ne!(random[0].offset + random[2].offset, 0);
-}
-
-#[test]
-fn what_does_not_fit_zones_is_refused() {
-    let refused = |text: &str, on: Option<ZoneShape>| {
-        let spec = GeneratorSpec { on, ..GeneratorSpec::parse(text).unwrap() };
-        spec.open(text, 8 << 20, SEED).unwrap_err().to_string()
-    };
-    assert!(refused("zones", None).contains("use a design of kind zoned"));
-    assert!(refused("uniform", Some(SHAPE)).contains("written in order"));
-    assert!(refused("zones open=5", Some(SHAPE)).contains("at most 4 zones"));
-    assert!(refused("zones offset=4KiB", Some(SHAPE)).contains("no whole zone"));
-    assert!(refused("zones trim=10%", Some(SHAPE)).contains("resets"));
-    assert!(reason("zones fill=0%").contains("fill=0% is wrong"));
-    // Reads go anywhere, sequential writes as those of one zone.
-    assert!(in_zones("uniform rw=randread", 10).iter().all(|request| request.op == Op::Read));
-    assert_eq!(in_zones("sequential bs=64KiB", 20)[13].offset, 1 << 20);
 }

@@ -7,9 +7,9 @@
 //! 3. Reads go to what it has written; before there is anything, it writes.
 
 use super::{Mix, Plan, Sizes};
+use crate::ZoneShape;
 use crate::arrivals::Arrivals;
 use crate::block::BlockWorkload;
-use crate::spec::ZoneShape;
 use crate::words::Words;
 use crate::{Batch, Op, Pacing, Request, Span, Time, Workload, WorkloadError};
 use nvlab_units::Rng;
@@ -23,10 +23,10 @@ pub(super) const KEYS: &[&str] = &["open", "fill"];
 /// Its flags.
 pub(super) const FLAGS: &[&str] = &["append", "random", "noreset"];
 /// Why other generators do not write to zones.
-pub(super) const NOT_IN_ORDER: &str = "it writes in any order, but the zones of this device are written in order, each at its write \
+const NOT_IN_ORDER: &str = "it writes in any order, but the zones of this device are written in order, each at its write \
     pointer; use 'zones', 'sequential', or a fio job with zonemode=zbd";
 /// Why it needs a device of zones.
-pub(super) const NO_ZONES: &str = "it writes to zones, but this device has none; use a design of kind zoned";
+const NO_ZONES: &str = "it writes to zones, but this device has none; use a design of kind zoned";
 
 /// How zones are written.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +71,26 @@ pub struct ZoneResets {
 }
 
 impl ZoneRules {
+    /// The rules of a generator with this mix, in order or not, on a device with these zones, and the zones it writes; `None`: it goes
+    /// anywhere. Or why it cannot.
+    pub(super) fn on(
+        rules: Option<&ZoneRules>,
+        on: Option<ZoneShape>,
+        (mix, is_in_order): (Mix, bool),
+    ) -> Result<Option<(ZoneRules, ZoneShape)>, &'static str> {
+        let rules = match (rules, on) {
+            (None, None) => return Ok(None),
+            (None, Some(_)) if mix == (Mix::Share { read: 1.0, trim: 0.0 }) => return Ok(None),
+            (None, Some(_)) if is_in_order => ZoneRules::default(),
+            (None, Some(_)) => return Err(NOT_IN_ORDER),
+            (Some(rules), _) => rules.clone(),
+        };
+        // Zones of the same size are those of the device.
+        let same = |shape: &ZoneShape| on.is_some_and(|on| on.size_bytes == shape.size_bytes);
+        let shape = rules.shape.filter(|shape| !same(shape)).or(on).ok_or(NO_ZONES)?;
+        Ok(Some((rules, shape)))
+    }
+
     /// Its words in the text of a generator.
     pub(super) fn parse(words: &Words) -> Result<ZoneRules, WorkloadError> {
         let open = words.number("open", 1..=1_000_000)?.map(|open| open as u32);
@@ -83,6 +103,28 @@ impl ZoneRules {
             unreachable!("three flags")
         };
         Ok(ZoneRules { open, append, fill, is_random, resets: !keeps, ..ZoneRules::default() })
+    }
+}
+
+/// Bytes of each request, and the share of reads; or why these requests do not fit zones.
+fn requests(plan: &Plan) -> Result<(u32, f64), String> {
+    match (&plan.sizes, plan.mix) {
+        (Sizes::Fixed(bytes), Mix::Share { read, trim: 0.0 }) if plan.read_sizes.is_none() => {
+            Ok((*bytes, read))
+        }
+        _ => Err("requests to zones are reads and writes of one size; zones are reset as a whole".into()),
+    }
+}
+
+/// Fails if the device has other zones.
+fn same_zones(shape: ZoneShape, on: Option<ZoneShape>) -> Result<(), String> {
+    match on.filter(|on| *on != shape) {
+        None => Ok(()),
+        Some(on) => Err(format!(
+            "its zones are of {}, those of the device of {}",
+            told_bytes(shape.size_bytes),
+            told_bytes(on.size_bytes)
+        )),
     }
 }
 
@@ -135,20 +177,8 @@ impl ZoneWriter {
         (shape, on): (ZoneShape, Option<ZoneShape>),
         seed: u64,
     ) -> Result<ZoneWriter, String> {
-        let Sizes::Fixed(bytes) = plan.sizes else { return Err("requests to zones are of one size".into()) };
-        let Mix::Share { read, trim } = plan.mix else {
-            return Err("zones are reset as a whole, not trimmed and written block by block".into());
-        };
-        if trim > 0.0 || plan.read_sizes.is_some() {
-            return Err("requests to zones are reads and writes of one size, and resets".into());
-        }
-        if on.is_some_and(|on| on != shape) {
-            return Err(format!(
-                "its zones are of {}, those of the device of {}",
-                told_bytes(shape.size_bytes),
-                told_bytes(on.map_or(0, |on| on.size_bytes))
-            ));
-        }
+        let (bytes, read) = requests(plan)?;
+        same_zones(shape, on)?;
         let size = shape.size_bytes;
         let zones = u32::try_from((plan.region.end - plan.region.start) / size).unwrap_or(u32::MAX);
         if !plan.region.start.is_multiple_of(size) || zones == 0 {
@@ -348,5 +378,98 @@ impl BlockWorkload for ZoneWriter {
     }
     fn appends(&self) -> bool {
         self.rules.append
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::GeneratorSpec;
+    use super::*;
+
+    const SEED: u64 = 1;
+
+    /// Zones of 1 MiB, of which 768 KiB can be written.
+    const SHAPE: ZoneShape = ZoneShape { size_bytes: 1 << 20, capacity_bytes: 768 << 10, open_max: 4 };
+
+    fn in_zones(text: &str, count: usize) -> Vec<Request> {
+        let spec = GeneratorSpec { on: Some(SHAPE), ..GeneratorSpec::parse(text).unwrap() };
+        let mut workload = spec.open(text, 8 << 20, SEED).unwrap();
+        let (mut batch, mut requests) = (Batch::new(), Vec::new());
+        while requests.len() < count && workload.fill(&mut batch) > 0 {
+            requests.extend_from_slice(batch.requests());
+            batch.clear();
+        }
+        requests
+    }
+
+    #[test]
+    fn zones_are_written_by_turns_and_reset_before() {
+        let requests = in_zones("zones open=3 bs=64KiB qd=8 append", 200);
+        let mut pointers = [u64::MAX; 8];
+        for (nth, request) in requests.iter().enumerate() {
+            let (zone, offset) = ((request.offset >> 20) as usize, request.offset & 0xf_ffff);
+            match request.op {
+                Op::Trim => pointers[zone] = 0,
+                _ => {
+                    assert_eq!(offset, pointers[zone], "request {nth}: {request:?}");
+                    pointers[zone] += request.bytes as u64;
+                }
+            }
+        }
+        let first: Vec<(Op, u64)> =
+            requests[..8].iter().map(|request| (request.op, request.offset >> 16)).collect();
+        let (reset, write) = (Op::Trim, Op::Write);
+        let wanted = [
+            (reset, 0),
+            (write, 0),
+            (reset, 16),
+            (write, 16),
+            (reset, 32),
+            (write, 32),
+            (write, 1),
+            (write, 17),
+        ];
+        assert_eq!(first, wanted);
+        let parsed = GeneratorSpec::parse("zones append").unwrap();
+        let appends =
+            GeneratorSpec { on: Some(SHAPE), ..parsed }.open("zones", 8 << 20, 1).unwrap().appends();
+        assert!(
+            appends && !GeneratorSpec::parse("sequential").unwrap().open("s", 1 << 20, 1).unwrap().appends()
+        );
+    }
+
+    #[test]
+    fn zones_are_filled_to_a_share_and_read_where_they_are_written() {
+        let requests = in_zones("zones fill=25% bs=64KiB read=50% until=400io", 1000);
+        let mut written = [0; 8];
+        for request in &requests {
+            let (zone, end) = ((request.offset >> 20) as usize, request.end() & 0xf_ffff);
+            match request.op {
+                Op::Trim => written[zone] = 0,
+                Op::Write => written[zone] = end,
+                _ => assert!(end <= written[zone], "{request:?}"),
+            }
+            assert!(end <= 192 << 10);
+        }
+        assert_eq!(requests.iter().filter(|request| request.op != Op::Trim).count(), 400);
+        let random = in_zones("zones random open=2 bs=64KiB", 100);
+        assert_ne!(random[0].offset + random[2].offset, 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_zones_is_refused() {
+        let refused = |text: &str, on: Option<ZoneShape>| {
+            let spec = GeneratorSpec { on, ..GeneratorSpec::parse(text).unwrap() };
+            spec.open(text, 8 << 20, SEED).unwrap_err().to_string()
+        };
+        assert!(refused("zones", None).contains("use a design of kind zoned"));
+        assert!(refused("uniform", Some(SHAPE)).contains("written in order"));
+        assert!(refused("zones open=5", Some(SHAPE)).contains("at most 4 zones"));
+        assert!(refused("zones offset=4KiB", Some(SHAPE)).contains("no whole zone"));
+        assert!(refused("zones trim=10%", Some(SHAPE)).contains("resets"));
+        assert!(GeneratorSpec::parse("zones fill=0%").unwrap_err().to_string().contains("fill=0% is wrong"));
+        // Reads go anywhere, sequential writes as those of one zone.
+        assert!(in_zones("uniform rw=randread", 10).iter().all(|request| request.op == Op::Read));
+        assert_eq!(in_zones("sequential bs=64KiB", 20)[13].offset, 1 << 20);
     }
 }
