@@ -10,6 +10,8 @@
 //! What a power cut leaves is a beginning of what was written to a zone since its reset: everything flushed, and, if the write
 //! buffer is protected, everything acknowledged. The write pointer says how much. Open zones are closed then.
 //!
+//! When a reset or a finish ends is promised, so that a read of a die waits for what it has queued there. Drives put reads first.
+//!
 //! A trim of a whole zone resets it; any other is ignored, as the command set has it for Deallocate: it never moves a write
 //! pointer. Units at and after the write pointer read as zero.
 //!

@@ -8,6 +8,8 @@ use super::{Class, Figures};
 use nvlab_design::toml_reader::{FileError, Place, Source};
 use std::sync::Arc;
 
+/// Requests of a log, at least.
+const LEAST: usize = 100;
 /// A share of requests that begin where another has ended makes a log sequential.
 const IN_ORDER: f64 = 0.8;
 
@@ -33,41 +35,55 @@ pub(super) fn is_log(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.split(',').count() >= 4 && entry(line).is_some())
 }
 
-/// Adds what a log says of a drive.
-pub(super) fn add(figures: &mut Figures, of: &Measured, text: &str) -> Result<(), FileError> {
-    let file = of.file.display().to_string();
-    let source = Arc::new(Source::file(&file, text));
-    let mut entries = Vec::new();
-    let mut start = 0;
+/// The requests of a log.
+fn entries(text: &str, source: &Arc<Source>) -> Result<Vec<Entry>, FileError> {
+    let (mut entries, mut start) = (Vec::new(), 0);
     for line in text.split_inclusive('\n') {
-        let place = Place { source: Arc::clone(&source), span: start..start + line.trim_end().len() };
+        let place = Place { source: Arc::clone(source), span: start..start + line.trim_end().len() };
+        let wrong = |why: &str| Err(FileError::at(place.clone(), why, ""));
         start += line.len();
         match entry(line) {
             Some(entry) if entry.bytes == 0 => {
-                return Err(FileError::at(
-                    place,
-                    "lines are averages (log_avg_msec): percentiles and requests are lost",
-                    "",
-                ));
+                return wrong("lines are averages (log_avg_msec): percentiles and requests are lost");
             }
             Some(entry) => entries.push(entry),
             None if line.trim().is_empty() => {}
             None => {
-                return Err(FileError::at(
-                    place,
-                    "this is no line of a latency log: time, latency, direction, bytes",
-                    "",
-                ));
+                return wrong("this is no line of a latency log: time, latency, direction, bytes");
             }
         }
     }
+    Ok(entries)
+}
+
+/// The reads or the writes of a log that took so long.
+fn side(entries: &[Entry], is_write: bool, seconds: f64) -> Side {
+    let of = entries.iter().filter(|entry| entry.is_write == is_write);
+    let mut latencies: Vec<f64> = of.map(|entry| entry.latency_ns * 1e-9).collect();
+    latencies.sort_by(f64::total_cmp);
+    let (count, block_bytes) = (latencies.len() as f64, entries[0].bytes as f64);
+    let mean = latencies.iter().sum::<f64>() / count.max(1.0);
+    let rank = (count * 0.99).ceil() as usize;
+    Side {
+        per_s: count / seconds,
+        bytes_per_s: count / seconds * block_bytes,
+        bytes: count * block_bytes,
+        latencies: latencies.get(rank.saturating_sub(1)).map(|p99| [mean, *p99]),
+    }
+}
+
+/// Adds what a log says of a drive.
+pub(super) fn add(figures: &mut Figures, of: &Measured, text: &str) -> Result<(), FileError> {
+    let file = of.file.display().to_string();
+    let source = Arc::new(Source::file(&file, text));
+    let entries = entries(text, &source)?;
     let place = Place { source, span: 0..0 };
-    let wrong = |why: &str| FileError::at(place.clone(), why.to_string(), "");
+    let wrong = |why: &str| FileError::at(place.clone(), why, "");
     let ends = entries.iter().map(|entry| entry.at_ms * 1e-3);
     let (first, last) =
         ends.fold((f64::INFINITY, 0.0_f64), |(first, last), at| (first.min(at), last.max(at)));
     let (count, seconds) = (entries.len() as f64, last - first);
-    if entries.len() < 100 || seconds <= 0.0 {
+    if entries.len() < LEAST || seconds <= 0.0 {
         return Err(wrong("it has fewer than 100 requests: too few to say anything"));
     }
     if entries.iter().any(|entry| entry.bytes != entries[0].bytes) {
@@ -87,32 +103,15 @@ pub(super) fn add(figures: &mut Figures, of: &Measured, text: &str) -> Result<()
     let state = of.state.unwrap_or(usual);
     let closed =
         Closed { is_sequential: in_order > IN_ORDER, reads, block_bytes: entries[0].bytes, depth, state };
-    let side = |is_write: bool| {
-        let mut latencies: Vec<f64> = entries
-            .iter()
-            .filter(|entry| entry.is_write == is_write)
-            .map(|entry| entry.latency_ns * 1e-9)
-            .collect();
-        latencies.sort_by(f64::total_cmp);
-        let number = latencies.len();
-        let at = (number as f64 * 0.99).ceil() as usize;
-        let mean = latencies.iter().sum::<f64>() / number.max(1) as f64;
-        let per_s = number as f64 / seconds;
-        Side {
-            per_s,
-            bytes_per_s: per_s * entries[0].bytes as f64,
-            bytes: number as f64 * entries[0].bytes as f64,
-            latencies: latencies.get(at.saturating_sub(1)).map(|p99| [mean, *p99]),
-        }
-    };
-    let figure = closed.figure(of, [side(false), side(true)], ("latency log of fio".to_string(), &place));
+    let sides = [false, true].map(|is_write| side(&entries, is_write, seconds));
+    let figure = closed.figure(of, sides, ("latency log of fio".to_string(), &place));
     figures.figures.push(figure.expect("it has requests"));
-    let place = match entries[0].offset {
+    let where_to = match entries[0].offset {
         Some(_) => "",
         None => " at random, as far as it says (log_offset=1 says where)",
     };
     figures.notes.push(format!(
-        "{file}: a closed loop of {depth} requests{place}, taken as made in state {:?}",
+        "{file}: a closed loop of {depth} requests{where_to}, taken as made in state {:?}",
         state.name()
     ));
     Ok(())

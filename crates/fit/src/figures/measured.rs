@@ -1,10 +1,9 @@
-//! A file of measurements: fio's JSON, a file of `nvlab probe`, a latency log of fio, or tables of SNIA's performance test. Which of
-//! them it is, its text tells.
+//! What files of measurements have in common: fio's JSON, files of `nvlab probe`, latency logs of fio, tables of SNIA's performance test.
 
+use super::Figure;
 use super::amount::Unit;
 use super::what::{Requests, State, What};
-use super::{Figure, Figures, fio, log, table};
-use nvlab_design::toml_reader::{FileError, Place};
+use nvlab_design::toml_reader::Place;
 use std::path::PathBuf;
 
 /// Requests of at least so many bytes are told in bytes a second.
@@ -101,19 +100,5 @@ impl Closed {
             source,
             at: at.clone(),
         })
-    }
-}
-
-/// Adds what a file says of a drive.
-pub(super) fn add(figures: &mut Figures, of: &Measured) -> Result<(), FileError> {
-    let file = of.file.display();
-    let text =
-        std::fs::read_to_string(&of.file).map_err(|error| FileError::new(format!("{file}: {error}")))?;
-    if text.contains('{') {
-        return fio::add(figures, of, &text);
-    }
-    match log::is_log(&text) {
-        true => log::add(figures, of, &text),
-        false => table::add(figures, of, &text),
     }
 }

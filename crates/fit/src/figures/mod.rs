@@ -31,7 +31,7 @@
 //! | [`what`](mod@what) | what a figure is of, and its job as a run |
 //! | [`amount`] | values with units as data sheets write them |
 //! | `read` | the file |
-//! | `measured` | a file of measurements, and what each kind of them has in common |
+//! | `measured` | what files of measurements have in common |
 //! | `fio`, `log`, `table` | fio's JSON, its latency logs, tables of SNIA's test |
 //! | [`doubts`] | figures that contradict each other or physics |
 
@@ -150,7 +150,7 @@ const NEAR: f64 = 0.01;
 
 impl Drive {
     /// True if capacities of this kind are sold; otherwise its flash may be of any size.
-    pub fn is_sold(&self) -> bool {
+    pub(crate) fn is_sold(&self) -> bool {
         let share = |capacity: &u64| *capacity as f64 / nominal(*capacity);
         let is_known = |share: f64| SOLD.iter().any(|known| (share / known - 1.0).abs() < NEAR);
         self.capacities.iter().all(|capacity| is_known(share(capacity)))

@@ -1,9 +1,9 @@
 //! The file of figures.
 
 use super::amount::{Amount, Unit, amount};
-use super::measured::{self, Measured};
+use super::measured::Measured;
 use super::what::{Load, Requests, State, What};
-use super::{Cells, Class, Drive, Figure, Figures, Known, Link};
+use super::{Cells, Class, Drive, Figure, Figures, Known, Link, fio, log, table};
 use nvlab_design::toml_reader::datum::{Datum, Shape};
 use nvlab_design::toml_reader::{FileError, Source, Table, Value};
 use nvlab_units::quantity;
@@ -43,13 +43,25 @@ pub fn read(file: &str, text: &str, more: &[PathBuf], state: Option<State>) -> R
         return Err(root.error("a figures file needs [[figure]] or [[measured]], at least one"));
     }
     let mut figures = Figures { drive, known, figures, others: Vec::new(), notes: Vec::new() };
-    all.iter().try_for_each(|measured| measured::add(&mut figures, measured))?;
+    all.iter().try_for_each(|measured| add(&mut figures, measured))?;
     if figures.figures.is_empty() {
         let why: Vec<String> =
             figures.others.iter().map(|job| format!("{}: {}", job.name, job.why)).collect();
         return Err(root.error(format!("nothing of it can be fitted: {}", why.join("; "))));
     }
     Ok(figures)
+}
+
+/// Adds what a file of measurements says of a drive. What kind of file it is, its text tells.
+fn add(figures: &mut Figures, of: &Measured) -> Read<()> {
+    let file = of.file.display();
+    let text =
+        std::fs::read_to_string(&of.file).map_err(|error| FileError::new(format!("{file}: {error}")))?;
+    match () {
+        () if text.contains('{') => fio::add(figures, of, &text),
+        () if log::is_log(&text) => log::add(figures, of, &text),
+        () => table::add(figures, of, &text),
+    }
 }
 
 /// A file of measurements, beside this one.

@@ -34,7 +34,7 @@ pub fn whole(model: &Model, values: &Values, size: usize, comment: Comment<'_>) 
 }
 
 /// The same with a cache in SLC mode that takes no more.
-pub fn without_cache(model: &Model, values: &Values, size: usize) -> String {
+pub(crate) fn without_cache(model: &Model, values: &Values, size: usize) -> String {
     let part = Part { dies: values.dies, pages: 1, without_cache: true };
     of_part(model, values, size, part, &|_| String::new())
 }

@@ -23,25 +23,26 @@ pub const FIT: Topic = Topic {
              \"0.9 DWPD\"; capacity, bs, qd, state = fresh | cache | after cache | full | steady,
              load = jesd219 | random | sequential (of endurance), years (of DWPD), tolerance
              (default 5 %), source
-\x20 [[measured]] file, beside this one: fio's JSON or latency log, a probe, a table of SNIA's test;
-             capacity, state, tolerance, qd (where the file does not say it)
+\x20 [[measured]] file, beside this one: fio's JSON or latency log, a probe, or a table of SNIA's
+             test; capacity, state, tolerance, qd (where the file does not say it)
 
 Every number that a design leaves open has a prior, an interval that nine of ten drives of its
 generation, class and link lie in (parts/priors): read, program, erase, cycles, transfer, slc
 program, die, planes, independent, channels, extra, reserve, programs, buffer, cache, link, link of
-writes, command, command of writes, host, firmware. The fit is the most probable drive: closed forms place the search, simulations
-correct them until nothing moves. Behind each number stands where nine of ten drives that fit have
-it; \"prior only\" says that no figure depends on it. A figure that physics or the others contradict
-is said. If two kinds of flash explain the figures as well, both designs are given. \"measure next\"
-names jobs on which drives that fit differ most, each about another number. --html FILE is a page.
+writes, command, command of writes, host, firmware. The fit is the most probable drive: closed forms
+place the search, simulations correct them until nothing moves. Behind each number stands where nine
+of ten drives that fit have it; \"prior only\" says that no figure depends on it. A figure that
+physics or the others contradict is said. If two kinds of flash explain the figures as well, both
+designs are given. \"measure next\" names jobs on which drives that fit differ most, each about
+another number. --html FILE is a page.
 
 Of fio's jobs, those in a closed loop with requests of one size, at random or in order, reads,
-writes or both, are figures: their rates are fitted; their mean and 99th percentile are shown
-beside those simulated. Any other job is run with the design that was found and stands in a table
-of its own; nothing is fitted to it. fio does not say how the drive was prepared: without a state,
-what is assumed of writes is said below the tables. A latency log (write_lat_log) is a figure: how
-many requests were in flight follows from Little's law. Of SNIA's test, the matrix of IOPS by block
-size and mix is read as text, CSV or Markdown (say qd), and what `nvlab pts` prints.
+writes or both, are figures: their rates are fitted; their mean and 99th percentile are shown beside
+those simulated. Any other job is run with the design that was found and stands in a table of its
+own; nothing is fitted to it. fio does not say how the drive was prepared: without a state, what is
+assumed of writes is said below the tables. A latency log (write_lat_log) is a figure: how many
+requests were in flight follows from Little's law. Of SNIA's test, the matrix of IOPS by block size
+and mix is read as text, CSV or Markdown (say qd), and what `nvlab pts` prints.
 
 nvlab probe TARGET (a block device, a file, an NBD address) has fio measure patterns that each
 depend on few numbers: latency against size, a sweep of depths, streams, strides that collide; with

@@ -8,8 +8,14 @@ use nvlab_run::{Preparation, State};
 use nvlab_units::Time;
 
 /// A small drive with zones of 180 pages less one, over five of 15 dies.
-const SMALL: [&str; 4] =
-    ["media.tlc.pages=36", "ftl.zone.dies=5", "ftl.zone.size=64 MiB", "ftl.zone.capacity=34368 KiB"];
+const SMALL: [&str; 6] = [
+    "media.tlc.pages=36",
+    "ftl.zone.dies=5",
+    "ftl.zone.size=64 MiB",
+    "ftl.zone.capacity=34368 KiB",
+    "ftl.zone.open_max=8",
+    "ftl.zone.active_max=8",
+];
 
 fn run(workload: &str, until: &str, state: State) -> Result<RunResult, String> {
     let sets: Vec<String> = SMALL.iter().map(|set| set.to_string()).collect();

@@ -6,6 +6,7 @@ use crate::ServeError;
 use nvlab_design::Design;
 use nvlab_run::aged::{self, Aged};
 use nvlab_run::device::served::{self, Built};
+use nvlab_workload::Serves;
 
 /// Builds the device of a design over its media: new, or recovered from them; a new one is brought to a state.
 pub(crate) fn build(
@@ -13,6 +14,10 @@ pub(crate) fn build(
     state: &DeviceState,
     aging: Option<Aging<'_>>,
 ) -> Result<Built, ServeError> {
+    if let Serves::Zones(_) = design.ftl.kind().serves() {
+        let why = "zones are simulated, and not served yet: no client would learn of them, and most writes would fail";
+        return Err(ServeError::Options(format!("{}: {why}", design.name)));
+    }
     let built = match aging {
         Some(aging) if aged::is_page_map(design) => {
             let Aged { device, report, ready } =

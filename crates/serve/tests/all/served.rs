@@ -365,3 +365,11 @@ fn what_exceeds_the_queue_waits() {
         assert!(two[1] - two[0] >= 35_240_000, "{} ps apart", two[1] - two[0]);
     }
 }
+
+/// No front end tells a client of zones yet: a drive on which most writes fail would be worse than none.
+#[test]
+fn zones_are_not_served() {
+    let design = Design::load("zns-ssd", &[]).unwrap();
+    let error = Drive::open("zns-ssd", &design, &options(None)).err().expect("it is refused");
+    assert!(error.to_string().contains("zns-ssd: zones are simulated, and not served yet"), "{error}");
+}

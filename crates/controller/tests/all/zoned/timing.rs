@@ -35,16 +35,16 @@ fn a_zone_is_as_fast_as_its_dies_and_zones_on_others_do_not_disturb_it() {
     let setup = zone(2, 32);
     for zones in [1, 2] {
         let mut device = device(&setup, Span::ZERO);
-        // Zones 0 and 1 are on different dies, 0 and 2 on the same.
-        for zone in 0..zones {
-            device.append(Time::ZERO, zone, 100, &[]).unwrap();
+        // Zones 0 and 1 are on different dies, 0 and 2 on the same. They share the buffer, so they take turns.
+        for zone in (0..100).flat_map(|_| 0..zones) {
+            device.append(Time::ZERO, zone, 1, &[]).unwrap();
         }
         let end = device.idle_at(Time::ZERO).unwrap();
         nearly(end, programmed(50), US(50));
     }
     let mut device = device(&setup, Span::ZERO);
-    for zone in [0, 2] {
-        device.append(Time::ZERO, zone, 100, &[]).unwrap();
+    for zone in (0..100).flat_map(|_| [0, 2]) {
+        device.append(Time::ZERO, zone, 1, &[]).unwrap();
     }
     nearly(device.idle_at(Time::ZERO).unwrap(), programmed(100), US(100));
 }
@@ -74,17 +74,18 @@ fn a_reset_takes_an_erase_for_each_block_that_was_written() {
 }
 
 #[test]
-fn a_read_suspends_no_longer_than_an_operation_while_a_zone_is_reset() {
+fn a_read_waits_for_the_erases_of_its_die_while_a_zone_is_reset() {
     let setup = zone(3, 8);
     let mut device = device(&setup, Span::ZERO);
     device.append(Time::ZERO, 0, 47, &[]).unwrap();
     device.append(Time::ZERO, 2, 10, &[]).unwrap();
     let idle = device.idle_at(Time::ZERO).unwrap();
     let reset = device.manage(idle, 0, ZoneAction::Reset).unwrap();
-    // A die without suspend finishes the erase it is in; those behind it wait for the read.
+    // When a reset ends was promised, so nothing gets ahead of its erases: three on this die. Drives put reads first
+    // (Doekemeijer et al. 2023): here a reset disturbs them more.
     let at = idle + US(100);
     let read = device.read(at, nvlab_units::Extent::one(device.report(2).extent.start), &mut []).unwrap();
-    assert!(read.end - at <= US(3000) + US(60) + US(1), "{:?}", read.end - at);
+    assert_eq!(read.end - at, US(3 * 3000 - 100 + 60) + Span::from_ns(800));
     assert!(reset.end - idle == US(12_000));
 }
 

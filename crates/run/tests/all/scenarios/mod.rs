@@ -55,6 +55,21 @@ const MIXED: &str = "uniform rw=randrw read=30% trim=5% bs=4KiB qd=16 flush=50";
 /// The scenarios.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
+        name: "zones",
+        builtin: "zns-ssd",
+        sets: &[
+            "media.tlc.pages=36",
+            "ftl.zone.dies=5",
+            "ftl.zone.size=64 MiB",
+            "ftl.zone.capacity=34368 KiB",
+            "ftl.zone.open_max=3",
+            "ftl.zone.active_max=4",
+        ],
+        workload: "zones open=6 bs=64KiB qd=16 append read=20%",
+        until: "30000 io",
+        state: State::Full,
+    },
+    Scenario {
         name: "page map",
         builtin: "ssd-tlc",
         sets: TLC,

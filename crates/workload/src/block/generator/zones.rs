@@ -466,7 +466,7 @@ mod tests {
         assert!(refused("uniform", Some(SHAPE)).contains("written in order"));
         assert!(refused("zones open=5", Some(SHAPE)).contains("at most 4 zones"));
         assert!(refused("zones offset=4KiB", Some(SHAPE)).contains("no whole zone"));
-        assert!(refused("zones trim=10%", Some(SHAPE)).contains("resets"));
+        assert!(refused("zones trim=10%", Some(SHAPE)).contains("zones are reset as a whole"));
         assert!(GeneratorSpec::parse("zones fill=0%").unwrap_err().to_string().contains("fill=0% is wrong"));
         // Reads go anywhere, sequential writes as those of one zone.
         assert!(in_zones("uniform rw=randread", 10).iter().all(|request| request.op == Op::Read));
