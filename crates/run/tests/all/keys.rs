@@ -19,6 +19,8 @@ const LABELS: [&str; 6] =
 
 /// Keys that change no figure of a run, and what they are for.
 const NO_FIGURE: &[(&str, &str)] = &[
+    ("ftl.zone.open_max", "what a host may do; workloads are checked against it"),
+    ("ftl.zone.active_max", "what a host may do; workloads are checked against it"),
     ("media.*.cell", "bounds the pages of a word line that are programmed in one shot"),
     ("media.*.oob", "bounds the codewords of a page"),
     ("ftl.transaction_pages", "room in the memory; no workload begins a transaction of the hardware"),
@@ -39,6 +41,8 @@ const NO_FIGURE_OF: &[(&str, &str)] = &[
     ("ftl.map.entry", "envy"),
     ("ftl.clean.dead_band", "hybrid"),
     ("ftl.clean.dead_band", "gathering"),
+    // Which of the erased blocks a zone takes: they are all as fast, and none wears out in a short run.
+    ("ftl.wear.kind", "zoned"),
 ];
 
 /// Keys that select what the device is made of: another value needs other keys beside it. The scenarios cover such values.

@@ -29,7 +29,8 @@ fn run(workload: &str, until: &str, state: State) -> Result<RunResult, String> {
 #[test]
 fn one_write_of_a_zone_is_in_flight_and_many_appends() {
     let iops = |workload: &str| {
-        let run = run(workload, "20000 io", State::Fresh).unwrap();
+        // Less than the buffer holds: the dies do not matter.
+        let run = run(workload, "2500 io", State::Fresh).unwrap();
         run.write.count as f64 / run.simulated_s
     };
     let alone = iops("zones bs=4KiB qd=1");

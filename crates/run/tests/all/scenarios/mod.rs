@@ -50,6 +50,15 @@ const TLC: &[&str] = &[
     "ftl.map.checkpoint=64 MiB",
     "ftl.wear.threshold=2",
 ];
+/// Zones of 34 MiB over five of 15 dies.
+const ZONES: &[&str] = &[
+    "media.tlc.pages=36",
+    "ftl.zone.dies=5",
+    "ftl.zone.size=64 MiB",
+    "ftl.zone.capacity=34176 KiB",
+    "ftl.zone.open_max=3",
+    "ftl.zone.active_max=8",
+];
 const MIXED: &str = "uniform rw=randrw read=30% trim=5% bs=4KiB qd=16 flush=50";
 
 /// The scenarios.
@@ -57,16 +66,9 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "zones",
         builtin: "zns-ssd",
-        sets: &[
-            "media.tlc.pages=36",
-            "ftl.zone.dies=5",
-            "ftl.zone.size=64 MiB",
-            "ftl.zone.capacity=34368 KiB",
-            "ftl.zone.open_max=3",
-            "ftl.zone.active_max=4",
-        ],
-        workload: "zones open=6 bs=64KiB qd=16 append read=20%",
-        until: "30000 io",
+        sets: ZONES,
+        workload: "zones bs=64KiB qd=16 append read=20%",
+        until: "20000 io",
         state: State::Full,
     },
     Scenario {
