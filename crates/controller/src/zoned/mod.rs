@@ -18,7 +18,7 @@
 //! Invariants
 //! 1. Pages of a zone are programmed in their order on each die, and a page is programmed when it is full.
 //! 2. A generation is a zone between two resets; its number is in the spare area of every unit. Nothing of a new generation
-//!    is programmed before the first block of the old one is erased ([`Zone::ready`]), and of the others nothing is erased
+//!    is programmed before the first block of the old one is erased (`Zone::ready`), and of the others nothing is erased
 //!    before that: after a cut a zone whose first page is not there is empty, however much of the rest there is.
 //! 3. The last page of that first block is never programmed: if something is there, its erase was cut.
 //! 4. Blocks of one position in a zone are on one die: a block is erased after the copies that replace it.
