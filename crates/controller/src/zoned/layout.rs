@@ -108,11 +108,10 @@ impl Layout {
         (group * dies..(group + 1) * dies).map(Die)
     }
 
-    /// The die of a zone's member. Zones of a group begin on different dies, so that those written together do not all wait for one.
+    /// The die of a zone's member.
     #[inline]
     pub fn die(&self, zone: u32, member: u32) -> Die {
-        let nth = self.by_group.divide(zone);
-        Die(self.group(zone) * self.dies + (member + nth) % self.dies)
+        Die(self.group(zone) * self.dies + member % self.dies)
     }
 
     /// Units that so many superblocks hold.
@@ -162,6 +161,6 @@ mod tests {
         }
         assert_eq!((layout.number(0, 2), layout.number(1, 3)), (None, None));
         assert_eq!(layout.split(Lpa(70)), (2, 6));
-        assert_eq!([layout.die(3, 0), layout.die(3, 3), layout.die(2, 2)], [Die(3), Die(2), Die(1)]);
+        assert_eq!([layout.die(3, 0), layout.die(3, 3), layout.die(2, 2)], [Die(2), Die(3), Die(0)]);
     }
 }
