@@ -122,7 +122,10 @@ impl<S: Store> ZoneMap<S> {
         };
         self.zones.iter_mut().for_each(|zone| zone.in_log = false);
         zones.iter().for_each(|&zone| self.note_logged(zone));
-        let needless = end.max(self.log.keep_until);
+        // What the block before holds of pages that were filled since is in their zones once these are programmed. The first
+        // zones are one of each group.
+        let programmed = (0..self.layout.groups()).map(|zone| self.finish_programs_of(at, zone));
+        let needless = programmed.fold(end, Time::max).max(self.log.keep_until);
         let erased = before.map(|before| match has_failed {
             true => self.pool.retire(&mut self.nand, needless, before),
             false => self.pool.release(&mut self.nand, needless, before),

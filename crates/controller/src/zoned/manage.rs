@@ -63,7 +63,7 @@ impl<S: Store> ZoneMap<S> {
     }
 
     /// When the programs of a zone's dies are done; a promise.
-    fn finish_programs_of(&mut self, at: Time, zone: u32) -> Time {
+    pub(super) fn finish_programs_of(&mut self, at: Time, zone: u32) -> Time {
         let dies = self.layout.dies_of(self.layout.group(zone));
         dies.fold(at, |end, die| end.max(self.nand.finish(die, self.last[die.index()], at)))
     }
