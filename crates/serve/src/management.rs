@@ -15,6 +15,7 @@ use crate::http::metrics::metrics;
 use crate::http::watched::Watched;
 use crate::http::{REQUEST_MAX, Reply, Site};
 use crate::nbd::Address;
+use crate::net::acceptor::Acceptor;
 use crate::net::connections::{Connection, ConnectionLimits, Connections};
 use crate::net::listen::listen;
 use crate::net::log::Log;
@@ -23,7 +24,6 @@ use crate::served::Drive;
 use crate::sys::signals;
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Time to send a whole request, and to read the reply.
@@ -42,10 +42,10 @@ pub enum Endpoint {
 /// A listening socket and the thread that answers; closed when dropped.
 #[derive(Debug)]
 pub struct ManagementServer {
-    connections: Arc<Connections>,
     address: Address,
     fragment: String,
-    thread: Option<JoinHandle<()>>,
+    /// Stops when it is dropped.
+    _acceptor: Acceptor,
 }
 
 impl ManagementServer {
@@ -85,32 +85,17 @@ impl ManagementServer {
             Endpoint::Http => "http",
         };
         let limits = ConnectionLimits { handshake: PATIENCE, ..ConnectionLimits::default() };
-        let connections = Connections::new(name, limits, Log::default());
-        let connections = Arc::new(connections.map_err(ServeError::io("cannot create an eventfd"))?);
+        let connections = Acceptor::connections(name, limits, Log::default())?;
         let site = Arc::new(Site::new(drives, others, address.is_remote())?);
         let fragment = site.fragment();
-        let of_thread = Arc::clone(&connections);
         let of_streams = Arc::clone(&connections);
-        let body = move || {
-            of_thread.serve(&listener, move |connection| {
-                // A client that disconnects early needs no report.
-                let _ = answer(endpoint, connection, &of_streams, &site);
-                Ok(())
-            });
+        let serve = move |connection: &Arc<Connection>| {
+            // A client that disconnects early needs no report.
+            let _ = answer(endpoint, connection, &of_streams, &site);
+            Ok(())
         };
-        let thread = std::thread::Builder::new().name(format!("nvlab-{name}")).spawn(body);
-        let thread = thread.map_err(ServeError::io("cannot start a thread"))?;
-        Ok(ManagementServer { connections, address, fragment, thread: Some(thread) })
-    }
-}
-
-impl Drop for ManagementServer {
-    fn drop(&mut self) {
-        if self.connections.stop().is_ok()
-            && let Some(thread) = self.thread.take()
-        {
-            let _ = thread.join();
-        }
+        let acceptor = Acceptor::start(listener, connections, serve)?;
+        Ok(ManagementServer { address, fragment, _acceptor: acceptor })
     }
 }
 

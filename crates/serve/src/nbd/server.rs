@@ -5,6 +5,7 @@ use super::handshake::shake;
 use super::transmission::Transmission;
 use crate::ServeError;
 use crate::answers::{Answers, Held, Outgoing};
+use crate::net::acceptor::Acceptor;
 use crate::net::connections::{Connection, ConnectionLimits, Connections};
 use crate::net::incoming::Incoming;
 use crate::net::listen::{Address, listen};
@@ -13,7 +14,6 @@ use crate::net::tls::Security;
 use crate::net::transport::Transport;
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A client that does not read a reply for this long is disconnected.
@@ -38,8 +38,7 @@ struct Shared {
 
 /// An NBD server with its own thread and one for each connection; stops when dropped.
 pub struct NbdServer {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    acceptor: Acceptor,
     uri: String,
 }
 
@@ -65,27 +64,14 @@ impl NbdServer {
         if security.as_ref().is_some_and(|security| security.required) {
             uri.insert("nbd".len(), 's');
         }
-        let connections =
-            Connections::new("nbd", limits, log).map_err(ServeError::io("cannot create an eventfd"))?;
-        let shared = Arc::new(Shared { exports, security, connections: Arc::new(connections) });
-        for export in &shared.exports {
-            let weak = Arc::downgrade(&shared);
-            export.drive.on_cut(move |_| {
-                if let Some(shared) = weak.upgrade() {
-                    shared.connections.disconnect();
-                }
-            });
+        let connections = Acceptor::connections("nbd", limits, log)?;
+        for export in &exports {
+            let disconnect = connections.disconnecting();
+            export.drive.on_cut(move |_| disconnect());
         }
-        let of_thread = Arc::clone(&shared);
-        let body = move || {
-            let connections = Arc::clone(&of_thread.connections);
-            connections.serve(&listener, move |connection| serve_connection(&of_thread, connection));
-        };
-        let thread = std::thread::Builder::new()
-            .name("nvlab-nbd".into())
-            .spawn(body)
-            .map_err(ServeError::io("cannot start a thread"))?;
-        Ok(NbdServer { shared, thread: Some(thread), uri })
+        let shared = Arc::new(Shared { exports, security, connections: Arc::clone(&connections) });
+        let serve = move |connection: &Arc<Connection>| serve_connection(&shared, connection);
+        Ok(NbdServer { acceptor: Acceptor::start(listener, connections, serve)?, uri })
     }
 
     /// What clients connect to: `nbd+unix:`, `nbd://`, with TLS required `nbds`.
@@ -95,17 +81,7 @@ impl NbdServer {
 
     /// Answers requests in progress, then closes every connection.
     pub fn stop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        if self.shared.connections.stop().is_ok() {
-            // A panic was reported by the thread itself.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for NbdServer {
-    fn drop(&mut self) {
-        self.stop();
+        self.acceptor.stop();
     }
 }
 

@@ -273,6 +273,10 @@ impl Connections {
         Ok(Connections { name, limits, log, stopping, bell: poll::event()?, open })
     }
 
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Accepts no more connections; those that are open get their replies.
     pub fn stop(&self) -> io::Result<()> {
         self.stopping.store(true, Ordering::Release);
@@ -281,6 +285,16 @@ impl Connections {
 
     pub fn stopping(&self) -> &AtomicBool {
         &self.stopping
+    }
+
+    /// What disconnects them, for as long as they are served.
+    pub fn disconnecting(self: &Arc<Connections>) -> impl Fn() + Send + Sync + 'static {
+        let weak = Arc::downgrade(self);
+        move || {
+            if let Some(connections) = weak.upgrade() {
+                connections.disconnect();
+            }
+        }
     }
 
     pub fn disconnect(&self) {

@@ -7,6 +7,7 @@ use super::subsystem::Subsystem;
 use super::tcp::{End, Link, Queue};
 use crate::ServeError;
 use crate::answers::{Answers, Held, Outgoing};
+use crate::net::acceptor::Acceptor;
 use crate::net::connections::{Connection, ConnectionLimits, Connections};
 use crate::net::incoming::Incoming;
 use crate::net::listen::{Address, listen};
@@ -16,7 +17,6 @@ use crate::served::Drive;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A host that does not read a reply for this long is disconnected.
@@ -52,8 +52,8 @@ struct Shared {
 
 /// An NVMe/TCP server with its own thread and one or two for each connection; stops when dropped.
 pub struct NvmeServer {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    acceptor: Acceptor,
+    subsystem: Arc<Subsystem>,
     address: SocketAddr,
 }
 
@@ -70,28 +70,16 @@ impl NvmeServer {
             (listener, Address::Tcp(address)) => (listener, address),
             (_, Address::Unix(_)) => unreachable!("a TCP listener"),
         };
-        let connections =
-            Connections::new("nvme", limits, log).map_err(ServeError::io("cannot create an eventfd"))?;
+        let connections = Acceptor::connections("nvme", limits, log)?;
         let subsystem = Arc::new(Subsystem::new(drives, address.port(), QUEUES_MAX));
-        let shared = Arc::new(Shared { subsystem, connections: Arc::new(connections) });
-        for namespace in &shared.subsystem.namespaces {
-            let weak = Arc::downgrade(&shared);
-            namespace.drive.on_cut(move |_| {
-                if let Some(shared) = weak.upgrade() {
-                    shared.connections.disconnect();
-                }
-            });
+        for namespace in &subsystem.namespaces {
+            let disconnect = connections.disconnecting();
+            namespace.drive.on_cut(move |_| disconnect());
         }
-        let of_thread = Arc::clone(&shared);
-        let body = move || {
-            let connections = Arc::clone(&of_thread.connections);
-            connections.serve(&listener, move |connection| serve_connection(&of_thread, connection));
-        };
-        let thread = std::thread::Builder::new()
-            .name("nvlab-nvme".into())
-            .spawn(body)
-            .map_err(ServeError::io("cannot start a thread"))?;
-        Ok(NvmeServer { shared, thread: Some(thread), address })
+        let shared =
+            Arc::new(Shared { subsystem: Arc::clone(&subsystem), connections: Arc::clone(&connections) });
+        let serve = move |connection: &Arc<Connection>| serve_connection(&shared, connection);
+        Ok(NvmeServer { acceptor: Acceptor::start(listener, connections, serve)?, subsystem, address })
     }
 
     /// Where it listens: with the port that the system chose, if 0 was asked for.
@@ -101,22 +89,12 @@ impl NvmeServer {
 
     /// The name of the subsystem.
     pub fn nqn(&self) -> &str {
-        &self.shared.subsystem.nqn
+        &self.subsystem.nqn
     }
 
     /// Answers commands in progress, then closes every connection.
     pub fn stop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        if self.shared.connections.stop().is_ok() {
-            // A panic was reported by the thread itself.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for NvmeServer {
-    fn drop(&mut self) {
-        self.stop();
+        self.acceptor.stop();
     }
 }
 
