@@ -29,18 +29,17 @@ struct Entry {
     options: Vec<(String, String)>,
     read: Side,
     write: Side,
-    /// A part of the burst of a probe.
-    is_burst: bool,
     at: Place,
 }
 
 /// Adds what a file says of a drive.
 pub(super) fn add(figures: &mut Figures, of: &Measured, text: &str) -> Result<(), FileError> {
-    let File { name: file, entries, state } = read(of, text)?;
+    let File { name: file, is_probe, entries, state } = read(of, text)?;
     let of = &Measured { state: of.state.or(state), ..of.clone() };
     let (mut left_out, mut assumed) = (Vec::new(), Vec::new());
     let (before, others) = (figures.figures.len(), figures.others.len());
-    let (parts, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.is_burst);
+    let is_burst = |entry: &Entry| is_probe && entry.name.starts_with(probe::BURST);
+    let (parts, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_burst);
     match burst(&parts, &figures.drive, of) {
         Ok(found) => figures.figures.extend(found),
         Err(why) => {
@@ -87,6 +86,7 @@ pub(super) fn add(figures: &mut Figures, of: &Measured, text: &str) -> Result<()
 /// A file: its jobs in their order, and the state that it says the drive was in.
 struct File {
     name: String,
+    is_probe: bool,
     entries: Vec<Entry>,
     state: Option<State>,
 }
@@ -114,12 +114,11 @@ fn read(of: &Measured, text: &str) -> Result<File, FileError> {
         for job in jobs.ok_or_else(|| no("it has no \"jobs\"".to_string()))? {
             let at = Place { source: Arc::clone(&source), span: places.next().unwrap_or(0..0) };
             let entry = entry(job, &run["global options"], number as u64, at)?;
-            let is_burst = |entry: &Entry| is_probe && entry.name.starts_with(probe::BURST);
-            found.extend(entry.map(|entry| Entry { is_burst: is_burst(&entry), ..entry }));
+            found.extend(entry);
         }
     }
     let state = root["state"].as_str().and_then(|text| text.parse().ok());
-    Ok(File { name: file, entries: found, state })
+    Ok(File { name: file, is_probe, entries: found, state })
 }
 
 /// A job of the run with this number; `None` for what fio adds up over clients.
@@ -140,15 +139,7 @@ fn entry(job: &Value, global: &Value, run: u64, at: Place) -> Result<Option<Entr
     options.extend(own);
     options.retain(|(key, _)| key != "name");
     let group = (run, job["groupid"].as_u64().unwrap_or(0));
-    Ok(Some(Entry {
-        group,
-        options,
-        read: side(&job["read"]),
-        write: side(&job["write"]),
-        is_burst: false,
-        at,
-        name,
-    }))
+    Ok(Some(Entry { group, options, read: side(&job["read"]), write: side(&job["write"]), at, name }))
 }
 
 fn options(value: &Value) -> Vec<(String, String)> {

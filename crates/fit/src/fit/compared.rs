@@ -9,6 +9,7 @@ use nvlab_run::Preparation;
 use nvlab_run::State as Prepared;
 use nvlab_run::plan::{Settings, Task};
 use nvlab_run::result::{OpResult, RunResult};
+use nvlab_workload::block::fio_job::FioJobFile;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
@@ -145,11 +146,8 @@ struct JobFile {
 
 impl JobFile {
     fn of(job: &OtherJob) -> Result<JobFile, FitError> {
-        let mut text = format!("[{}]\n", job.name);
-        for (key, value) in job.options.iter().filter(|(key, _)| !LEFT_OUT.contains(&key.as_str())) {
-            let line = if value.is_empty() { format!("{key}\n") } else { format!("{key}={value}\n") };
-            text.push_str(&line);
-        }
+        let options = job.options.iter().filter(|(key, _)| !LEFT_OUT.contains(&key.as_str()));
+        let text = FioJobFile::section_text(&job.name, options);
         // The same job has the same name, so that its run is found again.
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);

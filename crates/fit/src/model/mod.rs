@@ -108,6 +108,8 @@ pub struct Model {
     pub variables: Vec<Variable>,
     /// Pages of the flash.
     pub pages: Pages,
+    /// Its capacities are sold: see [`Drive::is_sold`].
+    is_sold: bool,
     /// Every number as it usually is.
     usual: [f64; KNOBS.len()],
 }
@@ -117,13 +119,13 @@ impl Model {
     pub fn new(figures: &Figures) -> Result<Model, FileError> {
         let drive = figures.drive.clone();
         let priors = priors(&drive, &figures.known)?;
-        let sizes = drive.capacities.len();
+        let (sizes, is_sold) = (drive.capacities.len(), drive.is_sold());
         let mut variables = Vec::new();
         for (knob, ..) in KNOBS {
             let Some(prior) = priors.of(knob).filter(|prior| !prior.is_fixed()) else { continue };
             let variable = |size, is_apart| Variable { knob, size, is_apart };
             match knob {
-                Knob::Extra if drive.is_sold() && drive.dies.iter().all(Option::is_some) => {}
+                Knob::Extra if is_sold && drive.dies.iter().all(Option::is_some) => {}
                 // Siblings may be made of other dies.
                 Knob::Die | Knob::Extra => {
                     variables.extend((0..sizes).map(|size| variable(Some(size), false)))
@@ -142,7 +144,7 @@ impl Model {
         };
         let pages = Pages { bytes: flash.page_bytes, count: flash.pages_per_block };
         let usual = KNOBS.map(|(knob, ..)| priors.of(knob).map_or(0.0, |prior| prior.value(0.0)));
-        Ok(Model { drive, priors, variables, pages, usual })
+        Ok(Model { drive, priors, variables, pages, is_sold, usual })
     }
 
     /// The numbers of a sibling; `None` if no such drive can be.
@@ -161,12 +163,11 @@ impl Model {
         }
         let capacity_bytes = self.drive.capacities[size];
         // Of a capacity that is sold the power of two is known; of any other, how much flash there is for it.
-        let is_sold = self.drive.is_sold();
-        let of = if is_sold { nominal(capacity_bytes) } else { capacity_bytes as f64 };
+        let of = if self.is_sold { nominal(capacity_bytes) } else { capacity_bytes as f64 };
         let flash = of * numbers[Knob::Extra as usize];
         let dies = self.drive.dies[size];
         let dies = dies.unwrap_or(((flash / numbers[Knob::Die as usize]).round() as u32).max(1));
-        if !is_sold {
+        if !self.is_sold {
             numbers[Knob::Die as usize] = flash / f64::from(dies);
         }
         let most = numbers[Knob::Channels as usize] * CHANNELS_MORE;

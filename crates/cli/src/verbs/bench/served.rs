@@ -4,8 +4,9 @@ use crate::args::Bench;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Cell, Column, Table};
-use nvlab_design::{BUILT_IN, Design, Ftl};
+use nvlab_design::{BUILT_IN, Design};
 use nvlab_serve::bench::{self, BenchSize, Kind, Served};
+use nvlab_workload::Serves;
 use std::time::Duration;
 
 /// Requests of 4 KiB a second, 32 under way.
@@ -29,7 +30,7 @@ pub fn bench(output: &Output, args: &Bench) -> Result<(), Failure> {
     for name in names {
         let design = Design::load(&name, &[]).map_err(|errors| Failure::Input(errors.to_string()))?;
         // A log has no blocks, and zones are not written at random.
-        if matches!(design.ftl, Ftl::Rvm(_) | Ftl::Zoned(_)) {
+        if matches!(design.ftl.kind().serves(), Serves::Commits | Serves::Zones(_)) {
             continue;
         }
         output.note(format_args!("{name}: served over NBD, --time fast"));

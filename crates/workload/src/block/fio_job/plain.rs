@@ -59,14 +59,18 @@ impl FioJob {
 }
 
 impl FioJobFile {
-    /// The plain job of a section with these options, as fio reports them: names and values, no value for a flag.
-    pub fn plain(name: &str, options: &[(String, String)], file: &str) -> Result<PlainJob, PlainError> {
+    /// The text of a section with these options, as fio reports them: names and values, no value for a flag.
+    pub fn section_text<'a>(name: &str, options: impl IntoIterator<Item = &'a (String, String)>) -> String {
         let line = |(key, value): &(String, String)| match value.is_empty() {
             true => format!("{key}\n"),
             false => format!("{key}={value}\n"),
         };
-        let text = format!("[{name}]\n{}", options.iter().map(line).collect::<String>());
-        let read = FioJobFile::parse(&text, file)?;
+        format!("[{name}]\n{}", options.into_iter().map(line).collect::<String>())
+    }
+
+    /// The plain job of a section.
+    pub fn plain(name: &str, options: &[(String, String)], file: &str) -> Result<PlainJob, PlainError> {
+        let read = FioJobFile::parse(&FioJobFile::section_text(name, options), file)?;
         let job = read.phases.iter().flatten().next().ok_or(PlainError::Other("it requests nothing"))?;
         job.plain().map_err(PlainError::Other)
     }
